@@ -1,0 +1,1 @@
+"""Which tasks may train: gates and their evidence. Knows no training."""

@@ -1,0 +1,141 @@
+"""The one error vocabulary of practicum.
+
+Owns: every exception that crosses a boundary between parts, named by the boundary.
+Invariant: each error is either *infrastructure* (the attempt is masked, never scored) or
+*data* (somebody's input or output is wrong and the message says what and how to fix it).
+Must not know: anything else in the package.
+
+    PracticumError
+    ├── ConfigError            data            a key, value or combination that cannot be run
+    ├── TaskError              data            a task directory or task set that cannot be used
+    ├── SubmissionError        data            a patch that does not apply or leaves the editable paths
+    ├── PolicyError            infrastructure  the policy did not answer
+    │   └── PolicyRefused      data            the policy answered that it will not, or cannot, do this
+    ├── SandboxError           infrastructure  a box is gone, or its state is unknown
+    │   ├── CreateFailed       infrastructure  there is no box
+    │   ├── SandboxDied        infrastructure  the box ended while it was leased
+    │   ├── SandboxTimeout     infrastructure  the box did not answer before the deadline
+    │   ├── UnsupportedControl infrastructure  a control was asked for that cannot be had here
+    │   └── BoxPathError       data            an answer about a path inside the box
+    ├── VerifierError          infrastructure  the judge itself failed; nothing was decided
+    ├── StoreError             infrastructure  a record could not be written or read
+    └── TrainerError           infrastructure  an update could not be made
+        └── NothingLearned     data            a run ended without a single update
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+Category = Literal["infrastructure", "data"]
+
+
+class PracticumError(Exception):
+    """Base of all errors that practicum raises on purpose.
+
+    `message` names the thing that is wrong; `fix`, where there is one, says what to do about it.
+    """
+
+    category: ClassVar[Category] = "data"
+
+    def __init__(self, message: str, *, fix: str | None = None) -> None:
+        super().__init__(message, fix)
+        self.message = message
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  fix: {self.fix}" if self.fix else self.message
+
+    @property
+    def kind(self) -> str:
+        """The name under which this error is counted in `faults`."""
+        return type(self).__name__
+
+    @property
+    def exit_code(self) -> int:
+        """Process exit code: 2 for bad input, 3 for an infrastructure fault."""
+        return 2 if self.category == "data" else 3
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process boundaries by pickle; keyword arguments would be lost otherwise.
+        return _rebuild, (type(self), self.message, self.fix)
+
+
+def _rebuild(kind: type[PracticumError], message: str, fix: str | None) -> PracticumError:
+    return kind(message, fix=fix)
+
+
+class ConfigError(PracticumError):
+    """A configuration key, value or combination that cannot be run."""
+
+
+class TaskError(PracticumError):
+    """A task directory or task set that cannot be used."""
+
+
+class SubmissionError(PracticumError):
+    """A submission that does not apply or touches what it must not."""
+
+
+class PolicyError(PracticumError):
+    """The policy did not answer."""
+
+    category: ClassVar[Category] = "infrastructure"
+
+
+class PolicyRefused(PolicyError):
+    """The policy answered that it cannot do what was asked (for example no token ids)."""
+
+    category: ClassVar[Category] = "data"
+
+
+class SandboxError(PracticumError):
+    """A box is gone or its state is unknown; never shown to a policy as command output."""
+
+    category: ClassVar[Category] = "infrastructure"
+
+
+class CreateFailed(SandboxError):
+    """There is no box."""
+
+
+class SandboxDied(SandboxError):
+    """The box ended while it was leased."""
+
+
+class SandboxTimeout(SandboxError):
+    """The box did not answer before the deadline of the call."""
+
+
+class UnsupportedControl(SandboxError):
+    """A control was asked for that this provider cannot enforce on this host."""
+
+
+class BoxPathError(SandboxError):
+    """An answer about a path inside the box: missing, a folder, too large, or outside it."""
+
+    category: ClassVar[Category] = "data"
+
+
+class VerifierError(PracticumError):
+    """The judge itself failed: the submission has no verdict yet."""
+
+    category: ClassVar[Category] = "infrastructure"
+
+
+class StoreError(PracticumError):
+    """A record could not be written or read back."""
+
+    category: ClassVar[Category] = "infrastructure"
+
+
+class TrainerError(PracticumError):
+    """An update could not be made."""
+
+    category: ClassVar[Category] = "infrastructure"
+
+
+class NothingLearned(TrainerError):
+    """A run or a resume ended without a single update."""
+
+    category: ClassVar[Category] = "data"

@@ -1,0 +1,1 @@
+"""How well a policy gets things done: rates with intervals, paired comparison. Knows no training."""

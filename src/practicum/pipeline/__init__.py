@@ -1,0 +1,1 @@
+"""Builds the parts from a config and runs them: workers, pacing, run folder, report."""

@@ -1,0 +1,57 @@
+"""The sample: one flat row of tokens that a trainer can use.
+
+Owns: `Sample` and its conversion from a trajectory.
+Invariant: a token trains at most once, and only if the policy sampled it (`loss_mask`).
+Must not know: losses, advantages' formulae, models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from practicum.records.trajectory import Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Per-token streams of equal length T.
+
+    `loss_mask[t]` is 1 where token t was sampled by the policy, `behaviour_logprobs[t]` its log-probability
+    then (0 elsewhere), `advantages[t]` its credit (0 elsewhere), `policy_version` the oldest that sampled it.
+    """
+
+    input_ids: tuple[int, ...]
+    loss_mask: tuple[int, ...]
+    behaviour_logprobs: tuple[float, ...]
+    advantages: tuple[float, ...]
+    policy_version: int
+
+
+def samples_from(trajectory: Trajectory, advantage: float) -> list[Sample]:
+    """Flatten a trajectory into samples, one where every turn's prompt extends the last, else several.
+
+    `advantage` is given to every sampled token. No token is tokenised again.
+    """
+    rows: list[Sample] = []
+    ids: list[int] = []
+    mask: list[int] = []
+    logprobs: list[float] = []
+    version = 0
+
+    def flush() -> None:
+        if any(mask):
+            credit = tuple(advantage * m for m in mask)
+            rows.append(Sample(tuple(ids), tuple(mask), tuple(logprobs), credit, version))
+
+    for turn in trajectory.turns:
+        prompt = list(turn.prompt_ids)
+        if prompt[: len(ids)] != ids or not ids:
+            flush()
+            ids, mask, logprobs, version = [], [], [], turn.policy_version
+        fresh = prompt[len(ids) :]
+        ids += [*fresh, *turn.sampled_ids]
+        mask += [0] * len(fresh) + [1] * len(turn.sampled_ids)
+        logprobs += [0.0] * len(fresh) + list(turn.logprobs)
+        version = min(version, turn.policy_version)
+    flush()
+    return rows

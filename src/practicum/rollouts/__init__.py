@@ -1,0 +1,1 @@
+"""One attempt: session, agent loop, lease → act → submit → verdict. Knows no training."""

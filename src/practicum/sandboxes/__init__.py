@@ -1,0 +1,4 @@
+"""Boxes for untrusted code: the contract, providers, layers, snapshots, limits, janitor, conformance.
+
+Knows no tasks, no rewards.
+"""

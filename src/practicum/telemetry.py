@@ -1,0 +1,33 @@
+"""Counters and spans of one process: where the time went and how often things happened.
+
+Owns: `Meter`. Invariant: recording never fails and never blocks; nothing is exported from here.
+Must not know: exporters, files, what is being measured.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Meter:
+    """Accumulates counts, and seconds of wall clock by stage name."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def count(self, name: str, by: int = 1) -> None:
+        self.counts[name] += by
+
+    @contextmanager
+    def span(self, stage: str) -> Iterator[None]:
+        """Add the wall-clock seconds of the block to `stage`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += time.perf_counter() - start

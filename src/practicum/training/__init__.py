@@ -1,0 +1,1 @@
+"""Samples in, weights out: advantages, losses, batching, the trainer. Knows no sandboxes."""

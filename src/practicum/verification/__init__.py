@@ -1,0 +1,1 @@
+"""Submission in, verdict out: collecting, frozen tests in a fresh box, tamper detection. Knows no rollouts."""

@@ -1,0 +1,1 @@
+"""Policy versions on disk: publish, fetch, checkpoint."""
