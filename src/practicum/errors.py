@@ -14,6 +14,7 @@ Must not know: anything else in the package.
     ├── SandboxError           infrastructure  a box is gone, or its state is unknown
     │   ├── CreateFailed       infrastructure  there is no box
     │   ├── SandboxDied        infrastructure  the box ended while it was leased
+    │   │   └── BoxOutOfMemory data            what ran in the box used up its memory, which ended the box
     │   ├── SandboxTimeout     infrastructure  the box did not answer before the deadline
     │   ├── UnsupportedControl infrastructure  a control was asked for that cannot be had here
     │   └── BoxPathError       data            an answer about a path inside the box
@@ -101,6 +102,12 @@ class CreateFailed(SandboxError):
 
 class SandboxDied(SandboxError):
     """The box ended while it was leased."""
+
+
+class BoxOutOfMemory(SandboxDied):
+    """What ran in the box used up the box's own memory, which ended the box: its doing, not the host's."""
+
+    category: ClassVar[Category] = "data"
 
 
 class SandboxTimeout(SandboxError):

@@ -8,6 +8,7 @@ Must not know: boxes, training.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -52,6 +53,10 @@ class Policy(Protocol):
 
     async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str) -> Sampled:
         """`session` names the conversation, so that a policy may keep its cache or its script position."""
+        ...
+
+    def session(self, name: str) -> AbstractContextManager[None]:
+        """Hold the conversation `name` open: an engine may wait for it to fill a batch, and drops its cache after."""
         ...
 
 

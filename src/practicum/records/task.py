@@ -73,7 +73,7 @@ class Verification:
                 "pass_to_pass": sorted(self.pass_to_pass),
                 "build": self.build,
                 "plain": plain,
-                "timeout_s": self.timeout_s,
+                "timeout_s": float(self.timeout_s),  # 5 and 5.0 are the same limit
             }
         )
 
@@ -104,7 +104,8 @@ class Task:
     @property
     def digest(self) -> str:
         """SHA-256 naming the work: instruction, files, environment, limits and verification."""
-        limits = {name: getattr(self.limits, name) for name in Limits.__slots__}
+        numbers = {name: getattr(self.limits, name) for name in Limits.__slots__}
+        limits = numbers | {name: float(numbers[name]) for name in ("cpus", "command_s", "episode_s")}
         return digest_of(
             {
                 "schema": 1,

@@ -14,8 +14,9 @@ from typing import Literal
 
 from practicum.records.verdict import Submission, Verdict
 
-StopReason = Literal["submitted", "turn_limit", "token_limit", "context_limit", "time_limit", "fault", "cancelled"]
-TRUNCATED: frozenset[StopReason] = frozenset({"turn_limit", "token_limit", "context_limit", "time_limit"})
+StopReason = Literal[
+    "submitted", "turn_limit", "token_limit", "context_limit", "time_limit", "out_of_memory", "fault", "cancelled"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Action:
 class Turn:
     """One exchange. `prompt_ids` are *all* ids the policy was shown for this turn.
 
-    `sampled_ids` and `logprobs` (natural log, under the sampling distribution at temperature 1) are as long
+    `sampled_ids` and `logprobs` (natural log, under the distribution sampled from) are as long
     as each other. `timing` is in seconds by stage. Snapshots are tree digests.
     """
 

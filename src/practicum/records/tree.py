@@ -11,6 +11,7 @@ import difflib
 import fnmatch
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -119,8 +120,7 @@ def unified_diff(before: Tree, changes: Iterable[Change]) -> str:
         old = before.get(change.path)
         new = change.file
         try:
-            old_lines = old.data.decode().splitlines(keepends=True) if old else []
-            new_lines = new.data.decode().splitlines(keepends=True) if new else []
+            old_lines, new_lines = _lines(old), _lines(new)
         except UnicodeDecodeError:
             out.append(f"Binary file {change.path} differs ({change.kind})\n")
             continue
@@ -129,3 +129,8 @@ def unified_diff(before: Tree, changes: Iterable[Change]) -> str:
         for line in difflib.unified_diff(old_lines, new_lines, source, target):
             out.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     return "".join(out)
+
+
+def _lines(file: File | None) -> list[str]:
+    # str.splitlines would also split at form feeds and other separators, where no patch does.
+    return re.findall(r"[^\n]*\n|[^\n]+", file.data.decode()) if file else []

@@ -36,7 +36,8 @@ class BoxSpec:
 
     `create_id` names the request: providers use it as the box's name in ownership records.
     `layer` names the root file system. `files` are laid at `workdir`, writable. `readonly` maps absolute
-    mount points to trees that the box can read and not write. `env` is the whole environment of commands
+    mount points to trees that the box can read and not write, and `scratch` names further folders that start empty
+    and are writable, each within `limits.disk_bytes`. `env` is the whole environment of commands
     beside PATH, HOME and LANG.
     """
 
@@ -47,6 +48,7 @@ class BoxSpec:
     readonly: Mapping[str, Tree] = field(default_factory=dict)
     limits: Limits = Limits()
     env: Mapping[str, str] = field(default_factory=dict)
+    scratch: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,10 @@ class Listing:
 
 
 class Sandbox(Protocol):
-    """A leased box. Calls raise `SandboxError` (infrastructure) or `BoxPathError` (data)."""
+    """A leased box. Calls raise `SandboxError` (infrastructure), `BoxPathError` or `BoxOutOfMemory` (data).
+
+    `BoxOutOfMemory` takes the capability `oom-report`; without it, such a death is a `SandboxDied` like others.
+    """
 
     @property
     def id(self) -> str: ...

@@ -1,0 +1,188 @@
+"""`practicum rollout`, `verify` and `eval`: attempts and judgements outside a training run.
+
+Owns: the commands `rollout`, `verify`, `evaluate` (shown as `eval`).
+Invariant: the exit code says what was decided: 0 passed, 1 not, 2 the input is at fault, 3 nothing could be decided.
+Must not know: boxes, tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from practicum.cli.failure import BAD_INPUT, INFRASTRUCTURE
+from practicum.cli.output import JsonOption, Progress, emit
+from practicum.errors import ConfigError, PolicyError, PolicyRefused, SubmissionError
+
+if TYPE_CHECKING:
+    from practicum.pipeline.agents import AgentChoice
+    from practicum.records.task import Task
+    from practicum.records.trajectory import Trajectory
+    from practicum.records.verdict import Submission, Verdict
+
+_GIVE_UP_AFTER = 8  # attempts without a single answer: the policy is not there
+_POLICY_FAULTS = {PolicyError.__name__, PolicyRefused.__name__}
+_POLICY_FIX = "see that the policy is running, and that its address, model and key are right"
+
+TaskArgument = Annotated[Path, typer.Argument(metavar="TASK", help="A task directory.")]
+ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="Model to ask an http address for.")]
+KeyOption = Annotated[
+    str | None, typer.Option("--api-key-env", metavar="VAR", help="Environment variable that holds the address's key.")
+]
+TemperatureOption = Annotated[float | None, typer.Option(min=0.0, help="Sampling temperature of a model.")]
+ConcurrencyOption = Annotated[
+    int | None, typer.Option(min=1, help="Attempts at once; twice the processors where not given.")
+]
+
+
+def rollout(
+    task: TaskArgument,
+    agent: Annotated[str, typer.Option(metavar="AGENT", help="oracle, noop, script:FILE or policy.")],
+    policy: Annotated[
+        str | None, typer.Option(metavar="URL|RUN_DIR", help="With --agent policy: who is asked.")
+    ] = None,
+    model: ModelOption = None,
+    api_key_env: KeyOption = None,
+    temperature: TemperatureOption = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """One attempt at TASK in a box, judged in another; prints the verdict."""
+    from practicum.cli.verdicts import exit_code_of, verdict_document, verdict_text
+    from practicum.pipeline.agents import parse_agent
+    from practicum.tasks.harbor import load_task
+
+    if (agent == "policy") != (policy is not None):
+        raise ConfigError("--agent policy and --policy go together", fix="--agent policy --policy URL|RUN_DIR")
+    choice = parse_agent(policy or agent, model=model, api_key_env=api_key_env, temperature=temperature)
+    loaded = load_task(task)
+    attempt = asyncio.run(_attempt_all([loaded], choice, samples=1, seed=seed, concurrency=1))[0]
+    document = verdict_document(loaded, attempt.verdict, attempt.fault)
+    emit(document, verdict_text(loaded, attempt.verdict, attempt.fault, attempt.submission), as_json=as_json)
+    raise typer.Exit(exit_code_of(attempt.verdict, attempt.fault))
+
+
+def verify(
+    task: TaskArgument,
+    patch: Annotated[Path | None, typer.Option(metavar="FILE", help="A unified diff.")] = None,
+    workspace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The workspace as it is after the work.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, metavar="K", help="Judge K times; verdicts must agree.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge a submission that already exists."""
+    from practicum.cli.verdicts import exit_code_of, verdict_document, verdict_text
+    from practicum.tasks.harbor import load_task
+
+    if (patch is None) == (workspace is None):
+        raise ConfigError("one of --patch and --workspace is needed", fix="--patch FILE or --workspace DIR")
+    loaded = load_task(task)
+    submission = _submission(loaded, patch, workspace)
+    verdicts = asyncio.run(_verify(loaded, submission, repeat))
+    # of verdicts that disagree, the worst is shown
+    worst = max(verdicts, key=lambda verdict: exit_code_of(verdict, None))
+    document = verdict_document(loaded, worst, None)
+    text = verdict_text(loaded, worst, None, submission)
+    if repeat > 1:
+        outcomes = [verdict.outcome or verdict.status for verdict in verdicts]
+        document["repeat"] = {"k": repeat, "outcomes": outcomes, "agree": len(set(outcomes)) == 1}
+        text += f"\njudged {repeat} times: {', '.join(outcomes)}"
+    emit(document, text, as_json=as_json)
+    raise typer.Exit(exit_code_of(worst, None))
+
+
+def evaluate(
+    taskset: Annotated[Path, typer.Argument(metavar="TASKSET", help="A task directory, or a folder of them.")],
+    policy: Annotated[
+        str, typer.Option(metavar="POLICY", help="oracle, noop, script:FILE, an http address or a run folder.")
+    ],
+    samples: Annotated[int, typer.Option(min=1, metavar="K", help="Attempts at each task.")] = 1,
+    model: ModelOption = None,
+    api_key_env: KeyOption = None,
+    temperature: TemperatureOption = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    concurrency: ConcurrencyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Success rate of POLICY on TASKSET, with a 95 % interval and pass@K."""
+    from practicum.evaluation.evaluate import pass_at, summarise
+    from practicum.pipeline.agents import parse_agent
+    from practicum.tasks.taskset import load_taskset
+
+    choice = parse_agent(policy, model=model, api_key_env=api_key_env, temperature=temperature)
+    tasks = load_taskset(taskset)
+    attempts = asyncio.run(_attempt_all(tasks, choice, samples=samples, seed=seed, concurrency=concurrency))
+    result = summarise(attempts)
+    lines = [
+        f"{result.passed} of {result.samples} attempts at {result.tasks} tasks passed: "
+        f"{result.rate:.1%} (95 % interval {result.low:.1%} to {result.high:.1%})"
+        if result.samples
+        else f"none of {len(attempts)} attempts could be judged"
+    ]
+    if samples > 1 and result.samples == samples * result.tasks:
+        lines.append(f"pass@{samples}: {pass_at(attempts, samples):.1%}")
+    if result.unscorable or result.invalid:
+        lines.append(f"not counted: {result.unscorable} unscorable, {result.invalid} invalid")
+    reasons = sorted({f"  {a.task_id}: {a.fault.kind}: {a.fault.message}" for a in attempts if a.fault})[:10]
+    if as_json and reasons:
+        print("\n".join(reasons), file=sys.stderr)
+    emit(result.to_json(), "\n".join([*lines, *reasons]), as_json=as_json)
+    if result.unscorable:
+        raise typer.Exit(INFRASTRUCTURE)
+    if result.invalid:
+        raise typer.Exit(BAD_INPUT)
+
+
+async def _attempt_all(
+    tasks: list[Task], choice: AgentChoice, *, samples: int, seed: int, concurrency: int | None
+) -> list[Trajectory]:
+    from practicum.pipeline.agents import open_agent
+    from practicum.pipeline.execute import open_workshop, run_specs, specs_for
+
+    progress = Progress("attempts", len(tasks) * samples) if len(tasks) * samples > 1 else None
+    done, passed, unanswered = 0, 0, 0
+
+    def on_done(trajectory: Trajectory) -> None:
+        nonlocal done, passed, unanswered
+        done += 1
+        passed += trajectory.passed
+        fault = trajectory.fault
+        if fault is not None and fault.kind in _POLICY_FAULTS and not trajectory.turns:
+            unanswered += 1
+            if unanswered == done == _GIVE_UP_AFTER:
+                raise PolicyError(f"none of the first {done} attempts got an answer: {fault.message}", fix=_POLICY_FIX)
+        if progress is not None:
+            progress.advance(f"{passed} passed")
+
+    async with open_agent(choice) as agent, open_workshop(concurrency) as workshop:
+        specs = specs_for(tasks, agent, samples=samples, seed=seed)
+        return await run_specs(workshop, agent, specs, on_done=on_done)
+
+
+async def _verify(task: Task, submission: Submission, repeat: int) -> list[Verdict]:
+    from practicum.pipeline.execute import open_workshop
+
+    async with open_workshop() as workshop:
+        return [await workshop.verifier.verify(task, submission) for _ in range(repeat)]
+
+
+def _submission(task: Task, patch: Path | None, workspace: Path | None) -> Submission:
+    from practicum.pipeline.workspace import read_workspace
+    from practicum.sandboxes.contract import Listing
+    from practicum.verification.submission import collect, submission_from_patch
+
+    if workspace is not None:
+        listing = read_workspace(workspace, max_bytes=2 * task.limits.disk_bytes)
+        # visible tests are laid into a box from tests/; a folder made by hand from the starting files has none
+        laid = {name: task.files[name] for name in task.verification.visible if name not in listing.irregular}
+        return collect(task, Listing({**laid, **listing.files}, listing.irregular))
+    assert patch is not None
+    try:
+        return submission_from_patch(task, patch.read_text("utf-8"))
+    except UnicodeDecodeError as error:
+        raise SubmissionError(f"{patch} is not UTF-8 text: {error}", fix="give a unified diff of text files") from None

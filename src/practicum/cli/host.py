@@ -1,0 +1,99 @@
+"""`practicum doctor` and `practicum sandbox`: this machine, and boxes by hand.
+
+Owns: the commands `doctor`, `sandbox run`, `sandbox gc`.
+Invariant: nothing here runs a given command outside a box.
+Must not know: tasks, policies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import sys
+import uuid
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from practicum.cli.failure import NEGATIVE
+from practicum.cli.output import JsonOption, emit
+
+if TYPE_CHECKING:
+    from practicum.sandboxes.contract import CommandResult
+    from practicum.sandboxes.doctor import HostCheck
+
+sandbox = typer.Typer(help="Boxes by hand: run one command, remove what was left behind.", no_args_is_help=True)
+
+
+def doctor(as_json: JsonOption = False) -> None:
+    """What this machine can do, and the line that fixes what it cannot."""
+    from practicum.sandboxes.doctor import check_host
+
+    checks = [*check_host(), _torch()]
+    ok = all(check.ok for check in checks if check.required)
+    lines = []
+    for check in checks:
+        mark = "✓" if check.ok else "✗" if check.required else "–"
+        lines.append(f"  {mark} {check.name}: {check.detail}")
+        if check.fix:
+            lines.append(f"      fix: {check.fix}")
+    lines.append("practicum can run here" if ok else "practicum cannot run here until what is marked ✗ is fixed")
+    emit({"ok": ok, "checks": [dataclasses.asdict(check) for check in checks]}, "\n".join(lines), as_json=as_json)
+    if not ok:
+        raise typer.Exit(NEGATIVE)
+
+
+def _torch() -> HostCheck:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from practicum.sandboxes.doctor import HostCheck
+
+    try:
+        return HostCheck("torch, for training", True, version("torch"), required=False)
+    except PackageNotFoundError:
+        fix = "pip install -c constraints.txt -e '.[train]'"
+        return HostCheck("torch, for training", False, "not installed", fix, required=False)
+
+
+@sandbox.command("run")
+def run_command(
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD…", help="The command and its arguments.")],
+    timeout_s: Annotated[float, typer.Option("--timeout", min=0.1, metavar="SECONDS")] = 10.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Run one command in a fresh, empty box."""
+    result = asyncio.run(_run(command, timeout_s))
+    if as_json:
+        document = dataclasses.asdict(result)
+        for stream in ("stdout", "stderr"):
+            document[stream] = document[stream].decode("utf-8", "backslashreplace")
+        emit(document, "", as_json=True)
+    else:
+        sys.stdout.buffer.write(result.stdout)
+        sys.stdout.buffer.flush()
+        sys.stderr.buffer.write(result.stderr)
+        if result.exit_code:
+            why = "timed out" if result.timed_out else "out of memory" if result.oom_killed else "in the box"
+            print(f"exit code {result.exit_code} ({why})", file=sys.stderr)
+    if result.exit_code:
+        raise typer.Exit(NEGATIVE)
+
+
+@sandbox.command()
+def gc(as_json: JsonOption = False) -> None:
+    """End boxes and remove files whose owner is dead."""
+    from practicum.sandboxes.janitor import reconcile
+    from practicum.sandboxes.layers import LayerCache
+
+    ended = reconcile(LayerCache().state)
+    emit({"ended": ended}, "\n".join([f"{len(ended)} boxes ended", *(f"  {box}" for box in ended)]), as_json=as_json)
+
+
+async def _run(command: list[str], timeout_s: float) -> CommandResult:
+    from practicum.pipeline.execute import open_boxes
+    from practicum.records.task import Limits
+    from practicum.sandboxes.contract import BoxSpec
+
+    spec = BoxSpec(create_id=f"run-{uuid.uuid4().hex[:12]}", limits=Limits(command_s=timeout_s))
+    async with open_boxes() as provider, provider.create(spec) as box:
+        return await box.run(command, timeout_s=timeout_s)

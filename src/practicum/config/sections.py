@@ -1,0 +1,190 @@
+"""The strict models that a run's configuration is made of.
+
+Owns: `RunConfig` and its sections: every key, its default, its meaning and its bounds.
+Invariant: a key that nobody reads, a value of the wrong type or a combination that cannot be run is refused.
+Must not know: files, overrides, which classes implement what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class TasksConfig(_Section):
+    path: str | None = Field(default=None, min_length=1)
+    """Folder of task directories; leave it out to generate tasks of `family`."""
+    family: Literal["quickstart"] | None = None
+    """Generated family of tasks; `quickstart` where neither this nor `path` is set."""
+    train: int = Field(default=360, ge=1)
+    """Tasks to train on; with `path`, the first so many of that split."""
+    validation: int = Field(default=48, ge=1)
+    """Tasks watched during the run, which choose the checkpoint."""
+    test: int = Field(default=100, ge=1)
+    """Held-out tasks, touched before and after and never chosen on."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the generator, apart from the run's so that seeds of a run share their tasks."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_source(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        path, family = given.get("path"), given.get("family")
+        if path is not None and family is not None:
+            raise ValueError("`path` and `family` are both set, and a run has one source of tasks: remove one")
+        return {**given, "family": "quickstart"} if path is None and family is None else given
+
+
+class SandboxConfig(_Section):
+    provider: Literal["bubblewrap"] = "bubblewrap"
+    """What makes the boxes."""
+    limits_by: Literal["cgroup-or-rlimit", "cgroup", "rlimit"] = "cgroup-or-rlimit"
+    """How memory and processes are limited; `cgroup` refuses to start where there is no writable cgroup."""
+    max_concurrent: int = Field(default=96, ge=1)
+    """Most agents' boxes alive at once."""
+    verify_concurrent: int = Field(default=4, ge=1)
+    """Most judges' boxes alive at once."""
+
+
+class PolicyConfig(_Section):
+    layers: int = Field(default=2, ge=1)
+    """Transformer blocks."""
+    width: int = Field(default=192, ge=2)
+    """Size of the residual stream."""
+    heads: int = Field(default=6, ge=1)
+    """Attention heads; `width` is a multiple of it."""
+    context: int = Field(default=512, ge=16)
+    """Most positions of the model."""
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> PolicyConfig:
+        size, rest = divmod(self.width, self.heads)
+        if rest:
+            raise ValueError(f"width {self.width} is not divisible by heads {self.heads}: {size} each, {rest} left")
+        if size % 2:
+            raise ValueError(
+                f"a head has width / heads = {self.width} / {self.heads} = {size} dimensions, "
+                "and rotary positions need an even number"
+            )
+        return self
+
+
+class RolloutConfig(_Section):
+    max_turns: int = Field(default=6, ge=1)
+    """Most turns of an attempt."""
+    max_tokens_per_turn: int = Field(default=16, ge=1)
+    """Most tokens sampled in a turn."""
+    max_context: int = Field(default=512, ge=2)
+    """Most tokens of an attempt, prompt and samples together."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Sampling temperature while training; at 0 all attempts of a group would be the same."""
+    group_size: int = Field(default=8, ge=2)
+    """Attempts of one task that are compared with each other."""
+    tasks_per_update: int = Field(default=10, ge=1)
+    """Groups collected for each update."""
+    max_staleness: int = Field(default=1, ge=0)
+    """Most versions that sampling may lag behind the trainer; 0 collects and updates in turn."""
+
+    @model_validator(mode="after")
+    def _turn_fits(self) -> RolloutConfig:
+        if self.max_tokens_per_turn >= self.max_context:
+            raise ValueError(
+                f"max_tokens_per_turn {self.max_tokens_per_turn} ≥ max_context {self.max_context}: "
+                f"{self.max_context} − {self.max_tokens_per_turn} leaves no token for the task"
+            )
+        return self
+
+
+class SftConfig(_Section):
+    demonstrations: int = Field(default=640, ge=1)
+    """Demonstrations of the warm start."""
+    correct_rate: float = Field(default=0.45, gt=0, le=1)
+    """Share of demonstrations that do the right thing; half of the others give up, half make a mistake."""
+    steps: int = Field(default=320, ge=1)
+    """Optimiser steps of the warm start."""
+    batch_size: int = Field(default=16, ge=1)
+    """Conversations of one step."""
+    lr: float = Field(default=3e-3, gt=0)
+    """Peak learning rate, reached after a short rise and left on a cosine."""
+    weight_decay: float = Field(default=0.1, ge=0)
+    """AdamW's weight decay during the warm start."""
+    prompt_weight: float = Field(default=0.1, ge=0, le=1)
+    """Weight of the tokens that the assistant did not say, beside 1 for those it did."""
+    rename_rate: float = Field(default=0.85, ge=0, le=1)
+    """Share of samples whose names are exchanged for others that the task allows."""
+    threads: int = Field(default=1, ge=1)
+    """Processors used by the steps; boxes for demonstrations and admission need the others meanwhile."""
+
+
+class RlConfig(_Section):
+    updates: int = Field(default=32, ge=0)
+    """Updates; 0 ends the run after the warm start."""
+    lr: float = Field(default=4e-4, gt=0)
+    """Learning rate of the first update."""
+    lr_final: float = Field(default=1e-4, ge=0)
+    """Learning rate of the last update."""
+    clip_low: float = Field(default=0.2, gt=0, lt=1)
+    """The ratio to the sampled log-probabilities is clipped below 1 − clip_low."""
+    clip_high: float = Field(default=0.28, gt=0)
+    """The ratio is clipped above 1 + clip_high."""
+    entropy_bonus: float = Field(default=0.0, ge=0)
+    """Weight of the policy's entropy in the objective."""
+    minibatches: int = Field(default=4, ge=1)
+    """Optimiser steps of one update."""
+    grad_clip: float = Field(default=1.0, gt=0)
+    """Largest gradient norm."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    """AdamW's weight decay."""
+
+
+class EvaluationConfig(_Section):
+    every: int = Field(default=6, ge=1)
+    """Updates between two looks at the validation tasks."""
+    validation_samples: int = Field(default=1, ge=1)
+    """Attempts at each validation task."""
+    test_samples: int = Field(default=1, ge=1)
+    """Attempts at each held-out task, before and after."""
+
+
+class RunConfig(_Section):
+    """Everything that decides a run."""
+
+    name: str = Field(default="run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    """Begins the name of the run folder: letters, digits, `.`, `_` and `-`."""
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Seed of the model, the sampling and the order of tasks."""
+    tasks: TasksConfig = TasksConfig()
+    sandbox: SandboxConfig = SandboxConfig()
+    policy: PolicyConfig = PolicyConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    sft: SftConfig = SftConfig()
+    rl: RlConfig = RlConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _can_run(self) -> RunConfig:
+        rollout, attempts = self.rollout, self.rollout.tasks_per_update * self.rollout.group_size
+        if rollout.max_context > self.policy.context:
+            raise ValueError(
+                f"rollout.max_context {rollout.max_context} is above policy.context {self.policy.context}: "
+                f"{rollout.max_context - self.policy.context} tokens too many for the model"
+            )
+        if self.rl.minibatches > attempts:
+            raise ValueError(
+                f"rl.minibatches {self.rl.minibatches} is above the attempts of an update: tasks_per_update "
+                f"{rollout.tasks_per_update} × group_size {rollout.group_size} = {attempts}"
+            )
+        return self
+
+    def to_toml(self) -> str:
+        """The resolved configuration as TOML; `load_config` of it gives an equal one."""
+        import tomli_w
+
+        return tomli_w.dumps(self.model_dump(exclude_none=True))

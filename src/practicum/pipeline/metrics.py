@@ -1,0 +1,90 @@
+"""The rows of `metrics.jsonl`: what they mean, and how they are appended, read, mended and rewritten.
+
+Owns: the schema below and the file's format, one JSON object a line.
+Invariant: a line is whole or it is the last and torn; readers leave a torn line out, a writer cuts it off first.
+Must not know: who measures.
+
+Every row has `kind`; keys may be missing or null where nothing was measured, and further keys are kept.
+
+    {"kind": "admission", "task", "split", "admitted": bool, "reason": str | null}       one task vetted
+    {"kind": "sft", "step", "loss", "epoch"}                                             one step of the warm start
+    {"kind": "update", "update": n ≥ 1, "phase": "rl", "success", "reward", "entropy", "groups_with_signal",
+     "staleness", "episodes", "boxes_per_s", "loss", "kl", "clip_fraction", "time": {stage: seconds}}
+    {"kind": "evaluation", "split": "validation" | "test", "update", "rate", "low", "high", "n"}
+    {"kind": "fault", "fault": error kind, "handled": "retried" | "masked" | …, "message", "count": 1, "update"}
+
+`success` and `groups_with_signal` are shares in [0, 1], `reward` and `staleness` means over the attempts of the
+update, `entropy` nats per sampled token. An evaluation at update n looks at the policy after n updates.
+A row of update n is written before the checkpoint of n, so that a resume neither loses nor repeats it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from practicum.errors import StoreError
+from practicum.trajectories.durable import append_line, write_atomic
+
+Row = dict[str, Any]
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Append one row. Raises `StoreError`; the file is then as before."""
+    append_line(path, json.dumps(plain(row), allow_nan=False).encode())
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All whole rows; none where there is no file. Raises `StoreError` for a whole line that is not an object."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+    rows: list[Row] = []
+    for number, line in enumerate(lines[:-1], 1):  # the last element is empty, or a torn line
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise StoreError(f"{path} line {number} is not a JSON object", fix="remove the line to go on without it")
+        rows.append(row)
+    return rows
+
+
+def rewrite_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Replace the file by `rows`, all or nothing. Raises `StoreError`."""
+    write_atomic(path, b"".join(json.dumps(plain(row), allow_nan=False).encode() + b"\n" for row in rows))
+
+
+def cut_torn_line(path: Path) -> None:
+    """Cut off what follows the last line break, which a killed writer left. Raises `OSError`."""
+    if path.is_file():
+        data = path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            os.truncate(path, whole)
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON data: mappings, lists, paths, and numbers of any library; what is not finite becomes None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{value!r} is not JSON data")

@@ -1,0 +1,92 @@
+"""What the trainer's process and the rollout worker say to each other.
+
+Owns: the messages, as frozen data that pickles.
+Invariant: every order that is accepted is answered once, by `Done` or `Failed`.
+Must not know: how orders are carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from practicum.config.sections import RolloutConfig, SandboxConfig
+from practicum.records.trajectory import Trajectory
+from practicum.rollouts.attempt import AttemptSpec
+
+Who = Literal["oracle", "noop", "demonstrator", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """What a worker needs to know once. `tokenizer` is the tokenizer's JSON; `checkpoints` the version store."""
+
+    run_id: str
+    seed: int
+    sandbox: SandboxConfig
+    rollout: RolloutConfig
+    correct_rate: float
+    tokenizer: str
+    checkpoints: Path
+    snapshots: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Make `specs`, with `who` acting; `version` names the weights where that is the model."""
+
+    id: str
+    who: Who
+    specs: tuple[AttemptSpec, ...]
+    version: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End: close every box, report what is left, exit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker can make boxes. `host` tells for the record what they are made of."""
+
+    host: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done` of the order's attempts have ended."""
+
+    order: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """All attempts of an order, in its order; `seconds` of wall clock, `boxes` created meanwhile."""
+
+    order: str
+    trajectories: tuple[Trajectory, ...]
+    seconds: float
+    boxes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An order, or the worker itself (`order` empty), could not go on."""
+
+    order: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The worker's last word: boxes it made in all, and those it could not see gone."""
+
+    created: int
+    leaked: int
+    notes: tuple[str, ...] = field(default=())

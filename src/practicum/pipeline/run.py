@@ -1,0 +1,128 @@
+"""What the stages of one training run share, and the state from which it continues.
+
+Owns: `Run`, `RunState`, seeds of attempts, counting of faults.
+Invariant: a state is committed only after everything it counts is on disk; seeds depend on the run's seed and the
+attempt's name alone.
+Must not know: what the stages do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from practicum.config import RunConfig
+from practicum.errors import StoreError
+from practicum.pipeline.console import RunConsole
+from practicum.pipeline.orders import Done
+from practicum.pipeline.rollout_process import RolloutProcess
+from practicum.pipeline.runfolder import RunFolder
+from practicum.policies.local.renderer import LocalRenderer
+from practicum.policies.local.tokenizer import Tokenizer
+from practicum.records.task import Task
+from practicum.records.trajectory import Trajectory
+from practicum.rollouts.attempt import AttemptSpec
+from practicum.telemetry import Meter
+from practicum.trajectories.durable import write_atomic
+from practicum.weights.store import VersionStore
+
+STATE_FILE = "state.json"
+
+
+@dataclass
+class RunState:
+    """Counters that a resume takes over. `version` is the number of updates made, `learned` of those with signal.
+
+    `outcomes` holds (batch, task id, success rate) for the sampler.
+    """
+
+    version: int = 0
+    learned: int = 0
+    best_version: int = 0
+    best_rate: float = -1.0
+    episodes: int = 0
+    boxes_created: int = 0
+    boxes_leaked: int = 0
+    outcomes: list[tuple[int, str, float]] = field(default_factory=list)
+    faults: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Run:
+    """One run in progress. `tasks` holds the admitted tasks of each split."""
+
+    folder: RunFolder
+    config: RunConfig
+    console: RunConsole
+    process: RolloutProcess
+    tokenizer: Tokenizer
+    tasks: dict[str, list[Task]]
+    state: RunState = field(default_factory=RunState)
+    meter: Meter = field(default_factory=Meter)
+
+    def __post_init__(self) -> None:
+        self.versions = VersionStore(self.folder.checkpoints)
+        self.renderer = LocalRenderer(self.tokenizer)
+
+    def show(self, row: dict[str, Any]) -> None:
+        """Put a metrics row on disk and before the person."""
+        self.folder.append_metric(row)
+        self.console.show(row)
+
+    def account(self, done: Done, *, update: int) -> list[Trajectory]:
+        """Count what an order came to; faults get a row each kind. Returns its trajectories."""
+        trajectories = list(done.trajectories)
+        self.state.episodes += len(trajectories)
+        self.state.boxes_created += done.boxes
+        faults = Counter((t.fault.kind, t.fault.message) for t in trajectories if t.fault is not None)
+        for (kind, message), count in sorted(faults.items()):
+            self.state.faults[kind] = self.state.faults.get(kind, 0) + count
+            row = {"kind": "fault", "fault": kind, "handled": "masked", "message": message[:500], "count": count}
+            self.show(row | {"update": update})
+        return trajectories
+
+    def commit(self) -> None:
+        """From here a resume continues. Raises `StoreError`."""
+        for stage, seconds in self.meter.seconds.items():
+            self.state.seconds[stage] = self.state.seconds.get(stage, 0.0) + seconds
+        self.meter.seconds.clear()
+        text = json.dumps(asdict(self.state), indent=1)
+        write_atomic(self.versions.path(self.state.version) / STATE_FILE, text.encode())
+
+
+def last_state(versions: VersionStore) -> RunState | None:
+    """The newest committed state, or None where nothing was committed."""
+    for version in reversed(versions.versions()):
+        if (versions.path(version) / STATE_FILE).is_file():
+            try:
+                return RunState(**json.loads(versions.read(version, STATE_FILE)))
+            except (ValueError, TypeError) as error:
+                raise StoreError(f"{versions.path(version) / STATE_FILE} is damaged: {error}") from error
+    return None
+
+
+def seed_of(run_seed: int, name: str) -> int:
+    """Seed in [0, 2⁶³) of the attempt `name`."""
+    return int.from_bytes(hashlib.sha256(f"{run_seed}:{name}".encode()).digest()[:8], "big") >> 1
+
+
+def specs_of(
+    run_seed: int, groups: Iterable[tuple[str, Task]], *, size: int = 1, temperature: float = 1.0
+) -> tuple[AttemptSpec, ...]:
+    """`size` attempts for each named group."""
+    return tuple(
+        AttemptSpec(
+            task=task, group_id=name, index=index, seed=seed_of(run_seed, f"{name}/{index}"), temperature=temperature
+        )
+        for name, task in groups
+        for index in range(size)
+    )
+
+
+def split_of(tasks: Sequence[Task], split: str) -> list[Task]:
+    return [task for task in tasks if task.split == split]

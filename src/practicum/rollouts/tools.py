@@ -1,0 +1,77 @@
+"""The tools of the built-in agent loop: what `bash` and `edit` do in a box.
+
+Owns: `Tool`, `Workplace`, `run_bash`, `run_edit`, `DEFAULT_TOOLS`.
+Invariant: whatever an action asks for ends as an observation; only a box that fails raises (`SandboxError`).
+Must not know: policies, sessions, verdicts.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from practicum.errors import BoxPathError
+from practicum.policies.protocol import EditProblem, apply_edit
+from practicum.records.task import Limits
+from practicum.rollouts.observation import Observation, render_result
+from practicum.sandboxes.contract import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where a tool works. `left_s` is what remains of the episode's time, `max_chars` bounds observations."""
+
+    box: Sandbox
+    workspace: str
+    limits: Limits
+    left_s: float
+    max_chars: int
+
+
+Tool = Callable[[Workplace, Mapping[str, str]], Awaitable[Observation]]
+
+
+async def run_bash(place: Workplace, arguments: Mapping[str, str]) -> Observation:
+    """Run `command` in a new shell in the workspace, for at most `limits.command_s` seconds."""
+    limit_s = place.limits.command_s
+    timeout_s, note = limit_s, f"timed out after {limit_s:g}s"
+    if place.left_s < limit_s:
+        timeout_s, note = place.left_s, "stopped: the time of this attempt is over"
+    try:
+        result = await place.box.run(["bash", "-c", arguments["command"]], timeout_s=timeout_s, cwd=place.workspace)
+    except BoxPathError as error:
+        # The workspace itself is gone: the policy removed it.
+        return Observation(f"[{error.message}]", changed=True)
+    return Observation(render_result(result, timeout_note=note, max_chars=place.max_chars), changed=True)
+
+
+async def run_edit(place: Workplace, arguments: Mapping[str, str]) -> Observation:
+    """Apply an edit to a file in the workspace, keeping its mode."""
+    path = _inside(arguments["path"], place.workspace)
+    if path is None:
+        return Observation(f"[edit: {arguments['path']} is not a file in {place.workspace}]")
+    try:
+        # A listing gives content, mode and kind at once, with one meaning for every provider.
+        listing = await place.box.list_tree(place.workspace, max_bytes=2 * place.limits.disk_bytes)
+        if path in listing.irregular or any(name.startswith(f"{path}/") for name in listing.files):
+            return Observation(f"[edit: {path} is not a regular file]")
+        before = listing.files.get(path)
+        after = apply_edit(before.data if before else None, arguments)
+        if isinstance(after, EditProblem):
+            return Observation(f"[edit: {path}: {after.text}]")
+        mode = before.mode if before else 0o644
+        await place.box.write(posixpath.join(place.workspace, path), after, mode=mode)
+    except BoxPathError as error:
+        return Observation(f"[edit: {error.message}]", changed=True)
+    return Observation("[edited]", changed=True)
+
+
+DEFAULT_TOOLS: Mapping[str, Tool] = {"bash": run_bash, "edit": run_edit}
+
+
+def _inside(path: str, workspace: str) -> str | None:
+    """`path` relative to `workspace`, normalised; None where it leaves it or is the workspace itself."""
+    full = posixpath.normpath(posixpath.join(workspace, path))
+    prefix = workspace.rstrip("/") + "/"
+    return full[len(prefix) :] if full.startswith(prefix) else None

@@ -1,0 +1,219 @@
+"""What the layer named `python` consists of.
+
+Owns: the choice of an interpreter, the copy of pytest, the few files of /etc, and the agent's executable.
+Invariant: the digest covers everything that is copied, and the interpreter; nothing comes from a folder that
+the box's user could not read. The system's /usr is bound as it is and named by the interpreter's hash only.
+Must not know: the cache's place, bubblewrap.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from practicum.errors import CreateFailed
+from practicum.records.tree import digest_of
+
+SCHEMA = 1
+_OLDEST = (3, 11)
+SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
+_PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+_ASK = (
+    "import json, site, sys; print(json.dumps({'version': list(sys.version_info[:3]), 'sites':"
+    " site.getsitepackages(), 'prefix': sys.base_prefix}))"
+)
+_RUNNING = f"python{sys.version_info.major}.{sys.version_info.minor}"
+_NOT_COPIED = ("site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "ensurepip")
+_ETC = {
+    "passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/tmp:/bin/sh\n",
+    "group": "root:x:0:\nagent:x:1000:\n",
+    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to make the layer. `covers` are (name below the layer, place in the box) bound over the system's."""
+
+    digest: str
+    python: str
+    agent: str
+    covers: tuple[tuple[str, str], ...]
+    links: tuple[tuple[str, str], ...]
+    system_binds: tuple[tuple[str, str], ...]
+    env: dict[str, str]
+    info: dict[str, str]
+    copy_from: str | None = None
+    site: dict[str, Path] = field(default_factory=dict)
+
+    def build(self, folder: Path) -> None:
+        """Fill `folder`, which will be /opt/practicum in the box."""
+        for name in ("bin", "etc", "empty", "site", "agent"):
+            (folder / name).mkdir()
+        for name in ("python3", "python"):
+            (folder / "bin" / name).symlink_to(self.python)
+        for name, text in _ETC.items():
+            (folder / "etc" / name).write_text(text)
+        _copy_alternatives(folder / "etc" / "alternatives")
+        for relative, source in self.site.items():
+            target = folder / "site" / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        shutil.copytree(
+            Path(__file__).with_name("inside"),
+            folder / "agent" / "inside",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+        runner = self._copy_python(folder)
+        compiled = [str(folder / "site"), str(folder / "agent" / "inside")]
+        _run([runner, "-I", "-S", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(folder),
+              "-p", "/opt/practicum", *compiled])  # fmt: skip
+
+    def _copy_python(self, folder: Path) -> str:
+        """Copy the agent's executable, and the whole interpreter where the system has none; what to run here."""
+        if self.copy_from is None:
+            source = self.python
+            agent = folder / "bin" / "agent"
+        else:
+            source = str(_copy_interpreter(Path(self.copy_from), folder / "python", Path(self.python).name))
+            agent = folder / "python" / "bin" / "agent"
+        shutil.copyfile(source, agent)
+        agent.chmod(0o111)
+        return source
+
+
+def _copy_interpreter(prefix: Path, target: Path, name: str) -> Path:
+    """Executable, standard library (with its compiled files, whose times are kept) and shared libraries."""
+    (target / "bin").mkdir(parents=True)
+    shutil.copytree(prefix / "lib" / _RUNNING, target / "lib" / _RUNNING, symlinks=True, ignore=_ignore_in_copy)
+    (target / "lib" / _RUNNING / "site-packages").mkdir()
+    for library in (prefix / "lib").glob("*.so*"):
+        shutil.copy2(library, target / "lib" / library.name, follow_symlinks=False)
+    return Path(shutil.copy2(prefix / "bin" / name, target / "bin" / name))
+
+
+def _ignore_in_copy(_: str, names: list[str]) -> set[str]:
+    return {name for name in names if name in _NOT_COPIED or name.startswith("config-")}
+
+
+def _copy_alternatives(target: Path) -> None:
+    """Debian's /usr/bin points to some programs (awk, for one) by way of /etc/alternatives."""
+    source = Path("/etc/alternatives")
+    target.mkdir()
+    if source.is_dir():
+        for link in sorted(source.iterdir()):
+            if link.is_symlink() and str(link.readlink()).startswith("/usr/"):
+                (target / link.name).symlink_to(link.readlink())
+
+
+def _run(argv: list[str]) -> str:
+    try:
+        done = subprocess.run(argv, env={}, cwd="/", capture_output=True, timeout=120, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        detail = error.stderr.decode(errors="replace") if isinstance(error, subprocess.CalledProcessError) else error
+        raise CreateFailed(f"the python layer cannot be made: {argv[0]}: {detail}") from error
+    return done.stdout.decode()
+
+
+def plan(candidates: tuple[str, ...] = SYSTEM_PYTHONS) -> Plan:
+    """The layer for this host: a system interpreter ≥ 3.11 if there is one, else a copy of the running one."""
+    for candidate in candidates:
+        real = os.path.realpath(candidate)
+        if not os.access(candidate, os.X_OK) or not real.startswith("/usr/"):
+            continue
+        facts = json.loads(_run([real, "-I", "-c", _ASK]))
+        local = real.startswith("/usr/local/")  # the rest of /usr/local is hidden unless the interpreter is in it
+        sites = [s for s in facts["sites"] if Path(s).is_dir() and s.startswith("/usr/local/" if local else "/usr/lib")]
+        if tuple(facts["version"][:2]) >= _OLDEST and sites:
+            return _finish(real, facts["prefix"], ".".join(map(str, facts["version"])), sites, copied=False)
+    running = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    return _finish(str(running), sys.base_prefix, ".".join(map(str, sys.version_info[:3])), [], copied=True)
+
+
+def _finish(executable: str, prefix: str, version: str, sites: list[str], *, copied: bool) -> Plan:
+    site = _site_files()
+    place = f"/opt/practicum/python/bin/{Path(executable).name}" if copied else executable
+    library = "/opt/practicum/python/lib" if copied else f"{prefix}/lib"
+    env = {"PYTHONDONTWRITEBYTECODE": "1"}
+    if prefix != "/usr" and list(Path(prefix, "lib").glob("libpython3*.so*")):
+        env["LD_LIBRARY_PATH"] = library
+    binary = hashlib.sha256(Path(executable).read_bytes()).hexdigest()
+    digest = digest_of(
+        {
+            "schema": SCHEMA,
+            "etc": _ETC,
+            "python": [place, version, binary, copied],
+            "site": {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in site.items()},
+            "agent": [[path.name, path.read_text()] for path in _inside()],
+        }
+    )
+    if copied:
+        sites = [f"/opt/practicum/python/lib/{_RUNNING}/site-packages"]
+    covers = [("site", sites[0]), *(("empty", other) for other in sites[1:])]
+    if not place.startswith("/usr/local/") and Path("/usr/local").is_dir():
+        covers.append(("empty", "/usr/local"))
+    links, binds = _system_folders()
+    info = {
+        "python": version,
+        "interpreter": place,
+        "interpreter_sha256": binary,
+        "origin": f"copy of {prefix}" if copied else "system",
+        "site": "/opt/practicum/site",
+        "pytest": importlib.metadata.version("pytest"),
+    }
+    return Plan(
+        digest=digest,
+        python=place,
+        agent="/opt/practicum/python/bin/agent" if copied else "/opt/practicum/bin/agent",
+        covers=tuple(covers),
+        links=links,
+        system_binds=binds,
+        env=env,
+        info=info,
+        copy_from=prefix if copied else None,
+        site=site,
+    )
+
+
+def _inside() -> list[Path]:
+    """Modules of the agent."""
+    return sorted(Path(__file__).with_name("inside").glob("*.py"))
+
+
+def _site_files() -> dict[str, Path]:
+    """Files of pytest and what it needs, from the running environment: path below site-packages → source."""
+    found: dict[str, Path] = {}
+    for package in _PACKAGES:
+        try:
+            files = importlib.metadata.files(package)
+        except importlib.metadata.PackageNotFoundError:
+            files = None
+        if not files:
+            if package == "pygments":  # needed by newer versions of pytest only
+                continue
+            raise CreateFailed(f"{package} is not installed here, and boxes need it", fix=f"pip install {package}")
+        for file in files:
+            if file.suffix != ".pyc" and ".." not in file.parts:
+                found[str(file)] = Path(str(file.locate()))
+    return found
+
+
+def _system_folders() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """/usr, and /bin, /lib and the like as this host has them: (links, binds)."""
+    links: list[tuple[str, str]] = []
+    binds = [("/usr", "/usr")]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = Path("/", name)
+        if path.is_symlink():
+            links.append((str(path.readlink()).lstrip("/"), str(path)))
+        elif path.is_dir():
+            binds.append((str(path), str(path)))
+    return tuple(links), tuple(binds)

@@ -1,0 +1,192 @@
+"""Driver of frozen pytest and unittest suites.
+
+Invariant: the framework is loaded, and says where it comes from, before the workspace is importable; each outcome
+leaves the test process over a pipe of its own as it happens, and only the expected ids are run. Nothing from the
+workspace configures the run: no conftest, ini file, plugin or start-up file of it is looked for.
+What this cannot stop: the submission shares an interpreter with the tests, so code written to that end can change
+the framework, or the pipe's content, while they run. Tasks that must hold against it use the plain runner.
+Must not know: which ids decide.
+
+Job (marshal, on stdin): kind, tests (folder), files, expected, roots, timeout_s, max_bytes, ini, conftest. Output,
+a JSON line each: `"ready"`, then `{"how", "status", "reports", "output", "s"}`; `reports` is the pipe's content.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import select
+import sys
+import time
+
+sys.path.insert(0, __file__.rpartition("/")[0])
+
+from candidate import CHUNK, write_all  # type: ignore[import-not-found]
+from values import encode  # type: ignore[import-not-found]
+
+del sys.path[0], sys.modules["candidate"], sys.modules["values"]  # the names are the workspace's
+
+TYPE_CHECKING = False  # `typing` itself would cost more than all the rest
+if TYPE_CHECKING:
+    from typing import Any
+
+OUTPUT_BYTES = 8192
+PASSED, FAILED = "passed", "failed"
+
+
+class Reporter:
+    """Writes one line per finished phase: `[id, phase, outcome]`."""
+
+    def __init__(self, sink: int) -> None:
+        self.sink = sink
+
+    def tell(self, name: str, phase: str, outcome: str) -> None:
+        write_all(self.sink, f"[{encode(name)},{encode(phase)},{encode(outcome)}]\n".encode())
+
+
+class PytestPlugin:
+    """Selects the expected ids and reports their phases; a skip, xfail or xpass is not a pass."""
+
+    def __init__(self, reporter: Reporter, expected: list[str]) -> None:
+        self.reporter = reporter
+        self.expected = frozenset(expected)
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items[:] = [item for item in items if item.nodeid in self.expected]
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        plain = report.outcome == PASSED and not hasattr(report, "wasxfail")
+        self.reporter.tell(report.nodeid, report.when, PASSED if plain else FAILED)
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        self.reporter.tell("", "end", str(int(exitstatus)))
+
+
+def run_pytest(job: dict[str, Any], reporter: Reporter) -> int:
+    import pytest
+
+    folder = job["tests"]
+    options = [
+        *("-c", job["ini"], "--rootdir", folder, "--confcutdir", folder, "--import-mode", "prepend"),
+        *("-p", "no:cacheprovider", "-q", "--tb", "short", "--color", "no"),
+        *(() if job["conftest"] else ("--noconftest",)),
+    ]
+    files = [f"{folder}/{name}" for name in job["files"]]
+    return int(pytest.main([*options, *files], plugins=[PytestPlugin(reporter, job["expected"])]))
+
+
+def run_unittest(job: dict[str, Any], reporter: Reporter) -> int:
+    import unittest
+
+    class Result(unittest.TextTestResult):
+        """Reports successes; whatever else a test does, it leaves no success."""
+
+        def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802  unittest's name
+            super().addSuccess(test)
+            reporter.tell(test.id(), "call", PASSED)
+
+        def stopTest(self, test: unittest.TestCase) -> None:  # noqa: N802
+            super().stopTest(test)
+            reporter.tell(test.id(), "teardown", PASSED)
+
+    sys.path.insert(0, job["tests"])
+    expected = frozenset(job["expected"])
+    suite = unittest.TestSuite()
+    for name in job["files"]:
+        todo: list[Any] = [unittest.defaultTestLoader.loadTestsFromName(name.removesuffix(".py").replace("/", "."))]
+        while todo:
+            test = todo.pop(0)
+            if isinstance(test, unittest.TestSuite):
+                todo[:0] = list(test)
+            elif test.id() in expected:
+                suite.addTest(test)
+    result = unittest.TextTestRunner(
+        stream=sys.stderr,
+        resultclass=Result,  # type: ignore[arg-type]
+        verbosity=0,
+    ).run(suite)
+    status = 0 if result.wasSuccessful() else 1
+    reporter.tell("", "end", str(status))
+    return status
+
+
+def child(job: dict[str, Any], sink: int, output: int) -> None:
+    """The test process."""
+    os.setsid()
+    null = os.open("/dev/null", os.O_RDONLY)
+    for target, source in enumerate((null, output, output)):
+        os.dup2(source, target)
+    kept = os.dup2(sink, 3)
+    os.closerange(4, 1024)
+    sys.path += job["roots"]
+    run = run_pytest if job["kind"] == "pytest" else run_unittest
+    status = run(job, Reporter(kept))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def watch(pid: int, reports: int, output: int, job: dict[str, Any]) -> tuple[str, int, bytes, bytes]:
+    """Read both pipes until the test process ends, the time is over or it reports too much; then end it."""
+    how, told, tail = "ended", bytearray(), bytearray()
+    poll = select.poll()
+    poll.register(reports, select.POLLIN)
+    poll.register(output, select.POLLIN)
+    handle = os.pidfd_open(pid)
+    poll.register(handle, select.POLLIN)
+    end = time.monotonic() + job["timeout_s"]
+    over = False
+    while True:
+        left = end - time.monotonic()
+        if left <= 0:
+            how = "timeout"
+            break
+        ready = dict(poll.poll(0 if over else left * 1000))
+        got = False
+        for fd, kept in ((reports, told), (output, tail)):
+            if fd in ready:
+                part = os.read(fd, CHUNK)
+                got = got or bool(part)
+                kept += part
+                if not part:
+                    poll.unregister(fd)
+        del tail[:-OUTPUT_BYTES]
+        if len(told) > job["max_bytes"]:
+            how = "flood"
+            break
+        if over and not got:  # it has ended, and what it wrote has been read
+            break
+        over = over or handle in ready
+    try:
+        os.killpg(pid, 9)
+    except ProcessLookupError:
+        os.kill(pid, 9)
+    return how, os.waitpid(pid, 0)[1], bytes(told), bytes(tail)
+
+
+def main() -> None:
+    job = marshal.loads(sys.stdin.buffer.read())
+    __import__(job["kind"])
+    write_all(1, b'"ready"\n')
+    start = time.monotonic()
+    reports, sink = os.pipe()
+    output, source = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child(job, sink, source)
+        except BaseException:  # noqa: BLE001  the parent must see an exit status, whatever happened
+            sys.excepthook(*sys.exc_info())
+            sys.stderr.flush()
+        finally:
+            os._exit(70)
+    os.close(sink)
+    os.close(source)
+    how, status, told, tail = watch(pid, reports, output, job)
+    took = time.monotonic() - start
+    texts = [encode(data.decode("latin-1"), 1 << 30) for data in (told, tail)]
+    fields = f'"how":{encode(how)},"status":{status},"reports":{texts[0]},"output":{texts[1]},"s":{took:.4f}'
+    write_all(1, f"{{{fields}}}\n".encode())
+
+
+main()

@@ -1,0 +1,93 @@
+"""Samples to micro-batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from practicum.errors import TrainerError
+from practicum.records.sample import Sample
+from practicum.training.batching import MicroBatch, micro_batches
+
+
+@st.composite
+def some_samples(draw: st.DrawFn) -> list[Sample]:
+    """Samples whose log-probabilities and credits are all different, so that any mix-up shows."""
+    made: list[Sample] = []
+    number = 0
+    for length in draw(st.lists(st.integers(1, 12), max_size=10)):
+        mask = (0, *draw(st.lists(st.integers(0, 1), min_size=length - 1, max_size=length - 1)))
+        logprobs, credits = [], []
+        for m in mask:
+            number += m
+            logprobs.append(-float(number) * m)
+            credits.append(float(number) / 4 * m)
+        ids = tuple(draw(st.lists(st.integers(1, 9), min_size=length, max_size=length)))
+        made.append(Sample(ids, mask, tuple(logprobs), tuple(credits), 0))
+    return made
+
+
+Row = tuple[tuple[int, ...], tuple[tuple[int, float, float], ...]]
+
+
+def rows_of(batch: MicroBatch) -> list[Row]:
+    """Each row of a batch: its padded ids, and (place, log-probability, credit) of its trained tokens."""
+    trained: list[list[tuple[int, float, float]]] = [[] for _ in range(len(batch.ids))]
+    streams = (batch.rows, batch.columns, batch.behaviour_logprobs, batch.advantages)
+    for row, column, logprob, credit in zip(*(stream.tolist() for stream in streams), strict=True):
+        trained[row].append((column, logprob, credit))
+    return [(tuple(ids), tuple(tokens)) for ids, tokens in zip(batch.ids.tolist(), trained, strict=True)]
+
+
+def row_of(sample: Sample) -> Row:
+    places = [place for place, m in enumerate(sample.loss_mask) if m]
+    return sample.input_ids, tuple((i, sample.behaviour_logprobs[i], sample.advantages[i]) for i in places)
+
+
+@settings(deadline=None)
+@given(some_samples(), st.integers(1, 60))
+def test_every_sample_once(samples: list[Sample], max_tokens: int) -> None:
+    """Each sample is one row of one micro-batch, padded on the right with 0, with exactly its own trained tokens."""
+    batches = micro_batches(samples, max_tokens=max_tokens)
+    found: Counter[Row] = Counter()
+    for batch in batches:
+        for ids, trained in rows_of(batch):
+            length = len(ids) - next((i for i, ident in enumerate(reversed(ids)) if ident), len(ids))
+            found[ids[:length], trained] += 1
+    assert found == Counter(map(row_of, samples))
+
+
+@settings(deadline=None)
+@given(some_samples(), st.integers(1, 60))
+def test_budget(samples: list[Sample], max_tokens: int) -> None:
+    """Rows × longest stays within the budget, unless one sample alone exceeds it; no batch is empty."""
+    for batch in micro_batches(samples, max_tokens=max_tokens):
+        rows, longest = batch.ids.shape
+        assert rows >= 1
+        assert rows == 1 or rows * longest <= max_tokens
+
+
+@settings(deadline=None)
+@given(some_samples())
+def test_similar_lengths_together(samples: list[Sample]) -> None:
+    """Batches go from short to long, so that little is padded."""
+    longest = [batch.ids.shape[1] for batch in micro_batches(samples, max_tokens=24)]
+    assert longest == sorted(longest)
+
+
+def test_nothing() -> None:
+    """No samples are no batches, and a sample without a trained token has no places."""
+    assert micro_batches([], max_tokens=8) == []
+    (batch,) = micro_batches([Sample((1, 2), (0, 0), (0.0, 0.0), (0.0, 0.0), 0)], max_tokens=8)
+    assert batch.rows.shape == batch.columns.shape == (0,)
+    assert batch.ids.dtype == torch.long
+
+
+def test_the_first_token_cannot_train() -> None:
+    """A token that nothing precedes has no prediction; it is refused rather than scored by another's."""
+    with pytest.raises(TrainerError, match="first token"):
+        micro_batches([Sample((1, 2), (1, 1), (-1.0, -1.0), (1.0, 1.0), 0)], max_tokens=8)

@@ -1,0 +1,251 @@
+"""The trainer: gradients, steps, and states that are saved and go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from practicum.errors import StoreError, TrainerError
+from practicum.policies.contract import SamplingParams
+from practicum.policies.local.engine import Generator, Request
+from practicum.policies.local.model import Decoder, next_logprobs
+from practicum.records.sample import Sample
+from practicum.training.losses import Loss, LossSum, TokenStreams, clipped_policy_gradient, cross_entropy
+from practicum.training.trainer import Trainer
+
+MakeModel = Callable[[], Decoder]
+CLIPPED = clipped_policy_gradient(clip_low=0.2, clip_high=0.28, entropy_bonus=0.01)
+
+
+def gradients(model: Decoder) -> dict[str, Tensor]:
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def assert_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def assert_close(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
+    assert one.keys() == other.keys()
+    for name in one:
+        torch.testing.assert_close(one[name], other[name], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", [cross_entropy, CLIPPED], ids=["cross-entropy", "clipped"])
+def test_accumulation_equals_one_batch(make_model: MakeModel, samples: list[Sample], loss: Loss) -> None:
+    """However small the micro-batches, gradient, loss and watched figures are those of one big batch."""
+    whole, pieces = Trainer(make_model()), Trainer(make_model(), batch_tokens=1)
+    one, other = whole.forward_backward(samples, loss), pieces.forward_backward(samples, loss)
+    assert one == pytest.approx(other, rel=1e-5)
+    assert one["tokens"] == sum(sum(sample.loss_mask) for sample in samples)
+    assert_close(gradients(whole.model), gradients(pieces.model))
+
+
+def test_gradient_of_the_mean_log_likelihood(make_model: MakeModel, samples: list[Sample]) -> None:
+    """Cross-entropy's gradient is that of the weighted mean over trained tokens, each sample on its own."""
+    trainer, plain = Trainer(make_model()), make_model()
+    metrics = trainer.forward_backward(samples, cross_entropy)
+    total, tokens = torch.zeros(()), 0
+    for sample in samples:
+        logprobs = next_logprobs(plain, torch.tensor([sample.input_ids]))[0]
+        total = total - (logprobs * torch.tensor(sample.advantages[1:])).sum()
+        tokens += sum(sample.loss_mask)
+    (total / tokens).backward()  # type: ignore[no-untyped-call]
+    assert metrics["loss"] == pytest.approx(float(total.detach()) / tokens, rel=1e-4)
+    assert_close(gradients(trainer.model), gradients(plain))
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 1.7])
+def test_ratios_are_taken_at_the_temperature_of_sampling(make_model: MakeModel, temperature: float) -> None:
+    """What the engine sampled from the very weights that train is on policy, whatever its temperature."""
+    model = make_model()
+    with torch.no_grad():
+        model.embedding.weight.mul_(30)  # far enough from uniform that temperature shows
+    params = SamplingParams(max_tokens=12, temperature=temperature, seed=3)
+    prompt = (1, 2, 3)
+    (sampled,) = Generator(model).generate([Request("s", prompt, params)])
+    mask = (0,) * 3 + (1,) * len(sampled.ids)
+    logprobs = (0.0,) * 3 + sampled.logprobs
+    sample = Sample(prompt + sampled.ids, mask, logprobs, tuple(float(m) for m in mask), 0)
+    metrics = Trainer(model).forward_backward([sample], CLIPPED, temperature=temperature)
+    assert metrics["kl"] == pytest.approx(0.0, abs=1e-5)
+    assert metrics["clip_fraction"] == 0.0
+
+
+def test_masked_tokens_change_nothing(make_model: MakeModel, samples: list[Sample]) -> None:
+    """A sample without trained tokens, and credit on masked places, leave gradient and denominator alone."""
+    noisy = [
+        replace(
+            sample, advantages=tuple(a if m else 9.0 for a, m in zip(sample.advantages, sample.loss_mask, strict=True))
+        )
+        for sample in samples
+    ]
+    silent = Sample((1, 2, 3), (0, 0, 0), (0.0,) * 3, (5.0,) * 3, 0)
+    one, other = Trainer(make_model(), batch_tokens=1), Trainer(make_model(), batch_tokens=1)
+    assert one.forward_backward(samples, CLIPPED) == other.forward_backward([*noisy, silent], CLIPPED)
+    assert_equal(gradients(one.model), gradients(other.model))
+
+
+def test_two_calls_accumulate(make_model: MakeModel, samples: list[Sample]) -> None:
+    """Gradients add up until a step, which clears them."""
+    trainer = Trainer(make_model())
+    trainer.forward_backward(samples, cross_entropy)
+    once = gradients(trainer.model)
+    trainer.forward_backward(samples, cross_entropy)
+    assert_close(gradients(trainer.model), {name: 2 * value for name, value in once.items()})
+    trainer.optim_step(1e-3)
+    assert gradients(trainer.model) == {}
+
+
+def test_learning(make_model: MakeModel) -> None:
+    """A sequence that is shown again and again becomes likely, and credit below zero makes it unlikely."""
+    ids = (3, 1, 4, 1, 5, 9, 2, 6)
+    sample = Sample(ids, (0,) + (1,) * 7, (0.0,) * 8, (0.0,) + (1.0,) * 7, 0)
+    trainer = Trainer(make_model())
+    losses = []
+    for _ in range(60):
+        losses.append(trainer.forward_backward([sample], cross_entropy)["loss"])
+        trainer.optim_step(0.01)
+    assert losses[0] == pytest.approx(2.83, abs=0.2)  # ln 17
+    assert losses[-1] < 0.1
+    assert trainer.steps == 60
+
+
+def test_first_step_by_hand(make_model: MakeModel, samples: list[Sample]) -> None:
+    """AdamW's first step moves each weight by the rate against the sign of its gradient, and decays matrices only."""
+    trainer = Trainer(make_model(), grad_clip=1e9)
+    trainer.set_weight_decay(0.1)
+    trainer.forward_backward(samples, cross_entropy)
+    before, slope = trainer.state(), gradients(trainer.model)
+    trainer.optim_step(1e-2)
+    for name, value in trainer.state().items():
+        decayed = before[name] * (1 - 1e-2 * 0.1 if value.dim() > 1 else 1.0)
+        expected = decayed - 1e-2 * slope[name] / (slope[name].abs() + 1e-8)
+        torch.testing.assert_close(value, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_gradient_clipping(make_model: MakeModel, samples: list[Sample]) -> None:
+    """The norm that is reported is the one before clipping, and a tiny bound makes the first moment tiny."""
+    trainer = Trainer(make_model(), grad_clip=1e-3)
+    trainer.forward_backward(samples, cross_entropy)
+    norm = sum(float((value**2).sum()) for value in gradients(trainer.model).values()) ** 0.5
+    assert trainer.optim_step(0.0)["grad_norm"] == pytest.approx(norm, rel=1e-4)
+    moments = [state["exp_avg"] for state in trainer.optimiser.state.values()]
+    assert sum(float((moment**2).sum()) for moment in moments) ** 0.5 == pytest.approx(1e-3 * 0.1, rel=1e-2)
+
+
+def test_saved_and_loaded_it_goes_on_bit_for_bit(make_model: MakeModel, samples: list[Sample], tmp_path: Path) -> None:
+    """A trainer that was saved, and loaded beside its weights, takes the same steps as one that never stopped."""
+
+    def train(trainer: Trainer, steps: int) -> None:
+        for _ in range(steps):
+            trainer.forward_backward(samples, CLIPPED)
+            trainer.optim_step(3e-3)
+
+    through = Trainer(make_model())
+    through.set_weight_decay(0.01)
+    train(through, 3)
+    through.save(tmp_path)
+    weights = through.state()
+    train(through, 3)
+    again = Trainer(make_model())
+    again.set_weight_decay(0.01)
+    again.model.load_state_dict(weights)
+    again.load(tmp_path)
+    assert again.steps == 3
+    train(again, 3)
+    assert again.steps == through.steps == 6
+    assert_equal(again.state(), through.state())
+
+
+def test_an_untouched_trainer_can_be_saved(make_model: MakeModel, samples: list[Sample], tmp_path: Path) -> None:
+    """Before its first step a trainer has no moments, and loading that state clears those of another."""
+    Trainer(make_model()).save(tmp_path)
+    used = Trainer(make_model())
+    used.forward_backward(samples, cross_entropy)
+    used.optim_step(1e-3)
+    used.load(tmp_path)
+    assert used.steps == 0
+    assert len(used.optimiser.state) == 0
+
+
+@pytest.mark.parametrize("damage", ["missing", "not a number", "of another model"])
+def test_damaged_states_are_named(make_model: MakeModel, samples: list[Sample], tmp_path: Path, damage: str) -> None:
+    """A state that is missing or damaged is named by its folder, and leaves the trainer as it was."""
+    trainer = Trainer(make_model())
+    trainer.forward_backward(samples, cross_entropy)
+    trainer.optim_step(1e-3)
+    trainer.save(tmp_path)
+    if damage == "missing":
+        (tmp_path / "optimiser.safetensors").unlink()
+    elif damage == "not a number":
+        (tmp_path / "trainer.json").write_text(json.dumps({"steps": None}))
+    else:
+        from practicum.policies.local.model import ModelShape
+
+        trainer = Trainer(Decoder(ModelShape(vocabulary=17, layers=1, width=32, heads=2, context=32)))
+    before = (trainer.steps, len(trainer.optimiser.state))
+    with pytest.raises(StoreError, match=tmp_path.name):
+        trainer.load(tmp_path)
+    assert (trainer.steps, len(trainer.optimiser.state)) == before
+
+
+def test_state_is_a_copy(make_model: MakeModel, samples: list[Sample]) -> None:
+    """Weights that were handed out stay as they were when training goes on."""
+    trainer = Trainer(make_model())
+    before = trainer.state()
+    kept = {name: value.clone() for name, value in before.items()}
+    trainer.forward_backward(samples, cross_entropy)
+    trainer.optim_step(0.1)
+    assert_equal(before, kept)
+
+
+def test_empty_batches_are_refused(make_model: MakeModel) -> None:
+    """No token to train on is an error, not a step that does nothing."""
+    trainer = Trainer(make_model())
+    for empty in ([], [Sample((1, 2), (0, 0), (0.0, 0.0), (0.0, 0.0), 0)]):
+        with pytest.raises(TrainerError, match="no token"):
+            trainer.forward_backward(empty, cross_entropy)
+
+
+def bad_once(streams: TokenStreams) -> LossSum:
+    """Finite for short samples, not a number for the longest."""
+    factor = float("nan") if len(streams.logprobs) > 3 else 1.0
+    return LossSum((streams.logprobs * factor).sum(), {})
+
+
+def test_a_loss_that_is_not_finite(make_model: MakeModel, samples: list[Sample]) -> None:
+    """It is an error, and neither the weights nor the next step carry anything of that batch."""
+    trainer, clean = Trainer(make_model(), batch_tokens=1), Trainer(make_model(), batch_tokens=1)
+    before = trainer.state()
+    with pytest.raises(TrainerError, match="loss is not finite"):
+        trainer.forward_backward(samples, bad_once)
+    assert_equal(trainer.state(), before)
+    for each in (trainer, clean):
+        each.forward_backward(samples, cross_entropy)
+        each.optim_step(1e-3)
+    assert_equal(trainer.state(), clean.state())
+
+
+def test_a_gradient_that_is_not_finite(make_model: MakeModel, samples: list[Sample]) -> None:
+    """It is an error, the weights and moments stay, and the next batch starts clean."""
+
+    def steep(streams: TokenStreams) -> LossSum:
+        # The square root of 0 has a finite value and an infinite slope.
+        return LossSum((streams.logprobs - streams.logprobs.detach()).abs().sqrt().sum(), {})
+
+    trainer = Trainer(make_model())
+    before = trainer.state()
+    trainer.forward_backward(samples, steep)
+    with pytest.raises(TrainerError, match="gradient is not finite"):
+        trainer.optim_step(1e-3)
+    assert_equal(trainer.state(), before)
+    assert trainer.steps == 0
+    assert gradients(trainer.model) == {}
