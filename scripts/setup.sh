@@ -127,7 +127,7 @@ uv_install() {
 
 install_packages() { # install_packages EXTRAS: editable, with constraints, skipped when nothing changed
     local stamp extras=$1
-    stamp="$( { "$python" -VV; pwd; cat pyproject.toml constraints.txt; } | cksum) $extras"
+    stamp="$( { "$python" -VV; pwd; cat pyproject.toml constraints.txt hatch_build.py; cat src/practicum/sandboxes/native/*.[ch]; } | cksum) $extras"
     if [ "$(cat "$venv/.installed-$extras" 2>/dev/null)" = "$stamp" ]; then
         say "    up to date"
         return

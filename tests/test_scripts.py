@@ -17,7 +17,9 @@ SCRIPTS = ["quickstart.sh", "test.sh", "scripts/setup.sh", ".ci/run"]
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A folder with what the set-up reads, and nothing installed."""
-    for name in ("scripts/setup.sh", "quickstart.sh", "pyproject.toml", "constraints.txt", "requirements/bwrap.txt"):
+    names = ["scripts/setup.sh", "quickstart.sh", "pyproject.toml", "constraints.txt", "requirements/bwrap.txt"]
+    native = ROOT / "src/practicum/sandboxes/native"
+    for name in (*names, "hatch_build.py", *(str(path.relative_to(ROOT)) for path in native.glob("*.[ch]"))):
         target = tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, target)
@@ -79,9 +81,11 @@ def test_nothing_is_installed_twice(clone: Path) -> None:
         install_packages train; install_packages train
         echo '# changed' >> constraints.txt
         install_packages train
+        echo '// changed' >> src/practicum/sandboxes/native/hub.c
+        install_packages train
     """
     done = bash(script, clone)
-    assert done.stdout.splitlines() == ["install .[train]"] * 2, done.stderr
+    assert done.stdout.splitlines() == ["install .[train]"] * 3, done.stderr
     assert "up to date" in done.stderr
 
 

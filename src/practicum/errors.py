@@ -13,12 +13,16 @@ Must not know: anything else in the package.
     │   └── PolicyRefused      data            the policy answered that it will not, or cannot, do this
     ├── SandboxError           infrastructure  a box is gone, or its state is unknown
     │   ├── CreateFailed       infrastructure  there is no box
+    │   │   └── LayerFailed    data            what a layer is to be made from does not make one
     │   ├── SandboxDied        infrastructure  the box ended while it was leased
-    │   │   └── BoxOutOfMemory data            what ran in the box used up its memory, which ended the box
+    │   │   ├── BoxOutOfMemory data            what ran in the box used up its memory, which ended the box
+    │   │   └── WarmEnded      data            what ran in the box ended the process that is kept ready there
     │   ├── SandboxTimeout     infrastructure  the box did not answer before the deadline
     │   ├── UnsupportedControl infrastructure  a control was asked for that cannot be had here
-    │   └── BoxPathError       data            an answer about a path inside the box
+    │   ├── BoxPathError       data            an answer about a path inside the box
+    │   └── SnapshotRefused    data            a snapshot or reset was asked for while a command runs
     ├── VerifierError          infrastructure  the judge itself failed; nothing was decided
+    │   └── CanaryDeviated     infrastructure  the judge no longer gives verdicts that are known beforehand
     ├── StoreError             infrastructure  a record could not be written or read
     └── TrainerError           infrastructure  an update could not be made
         └── NothingLearned     data            a run ended without a single update
@@ -100,12 +104,24 @@ class CreateFailed(SandboxError):
     """There is no box."""
 
 
+class LayerFailed(CreateFailed):
+    """What a layer is to be made from (a command, a lock) does not make one, however often it is tried."""
+
+    category: ClassVar[Category] = "data"
+
+
 class SandboxDied(SandboxError):
     """The box ended while it was leased."""
 
 
 class BoxOutOfMemory(SandboxDied):
     """What ran in the box used up the box's own memory, which ended the box: its doing, not the host's."""
+
+    category: ClassVar[Category] = "data"
+
+
+class WarmEnded(SandboxDied):
+    """What ran in the box ended, or changed, the process that is kept ready there to be copied."""
 
     category: ClassVar[Category] = "data"
 
@@ -124,10 +140,20 @@ class BoxPathError(SandboxError):
     category: ClassVar[Category] = "data"
 
 
+class SnapshotRefused(SandboxError):
+    """A snapshot or a reset was asked for while a command runs in the box."""
+
+    category: ClassVar[Category] = "data"
+
+
 class VerifierError(PracticumError):
     """The judge itself failed: the submission has no verdict yet."""
 
     category: ClassVar[Category] = "infrastructure"
+
+
+class CanaryDeviated(VerifierError):
+    """The judge, or a task that it reads, is not what it was: no verdict since the last good look is trusted."""
 
 
 class StoreError(PracticumError):

@@ -21,6 +21,7 @@ from practicum.tasks.harbor import save_task
 
 if TYPE_CHECKING:
     from cli.conftest import Cli
+    from conftest import ModelEndpoint
 
 KEYS = [
     *("task", "status", "outcome", "reward", "tests", "signals", "findings", "evidence", "reason"),
@@ -60,7 +61,8 @@ def test_rollout(cli: Cli, task: Path, agent: str, code: int, outcome: str, rewa
     (task.parent / "half.sh").write_text(HALF)
     done = cli("rollout", task, "--agent", agent, "--json")
     assert done.code == code, done.err
-    assert list(done.document) == KEYS
+    assert list(done.document) == [*KEYS, "turns"]
+    assert all(set(turn) == {"text", "observation"} for turn in done.document["turns"])
     assert (done.document["status"], done.document["outcome"]) == ("valid", outcome)
     assert done.document["reward"] == pytest.approx(reward)
     assert done.document["fault"] is None
@@ -164,11 +166,42 @@ def test_eval(cli: Cli, task: Path) -> None:
     """`eval` counts what was judged, with an interval; a policy that fails is a result, not an error."""
     done = cli("eval", task, "--policy", "oracle", "--samples", "2", "--json")
     assert done.code == 0, done.err
-    assert list(done.document) == ["tasks", "samples", "passed", "rate", "low", "high", "unscorable", "invalid"]
+    keys = ["tasks", "samples", "passed", "rate", "low", "high", "unscorable", "invalid", "reward"]
+    assert list(done.document) == keys
+    assert done.document["reward"] == 1.0
     assert (done.document["tasks"], done.document["samples"], done.document["passed"]) == (1, 2, 2)
     noop = cli("eval", task, "--policy", "noop")
     assert noop.code == 0
     assert "0 of 1 attempts at 1 tasks passed: 0.0%" in noop.out
+
+
+def test_a_judge_of_ones_own(cli: Cli, task: Path, model_endpoint: ModelEndpoint) -> None:
+    """`--judge` shapes a pass in `rollout`, `verify` and `eval`; what a patch alone cannot tell is named as missing."""
+    (task.parent / "fix.diff").write_text(FIX)
+    signals = '\n[practicum.reward]\nband = 0.2\nsignals = ["judge", "turns"]\n'
+    (task / "task.toml").write_text((task / "task.toml").read_text() + signals)
+    judge = ["--judge", model_endpoint.url]
+    rolled = cli("rollout", task, "--agent", "oracle", *judge, "--json").document
+    assert rolled["reward"] == pytest.approx(1 - 0.2 * (1 - (0.5 * 0.5 + 1) / 1.5))
+    verified = cli("verify", task, "--patch", "fix.diff", *judge)
+    assert "signal: judge 0.50 (weight 0.5)" in verified.out
+    assert "signal missing: turns: the attempt's turns are not known" in verified.out
+    alone = cli("verify", task, "--patch", "fix.diff", "--json").document
+    assert alone["reward"] == 1.0
+    assert alone["evidence"]["signals_missing"]["judge"] == "no model judge is configured"
+    assert cli("eval", task, "--policy", "oracle", *judge, "--json").document["reward"] == rolled["reward"]
+    model_endpoint.status = 400
+    down = cli("eval", task, "--policy", "oracle", *judge)
+    assert down.code == 0
+    assert "signal missing from 1 verdicts: judge: PolicyRefused" in down.out
+
+
+def test_a_judge_that_would_not_be_asked(cli: Cli, task: Path) -> None:
+    """`--judge` for a task that lists no such signal is refused, as is what is no judge."""
+    for judge, said in (("http://127.0.0.1:9/v1", "it would never be asked"), ("none.toml", "No such file")):
+        done = cli("rollout", task, "--agent", "oracle", "--judge", judge)
+        assert done.code == 2
+        assert said in done.err
 
 
 class _Chat(http.server.BaseHTTPRequestHandler):

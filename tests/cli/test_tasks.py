@@ -81,6 +81,27 @@ def test_import_humanevalpack(cli: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "bad").exists()
 
 
+def test_import_quixbugs(cli: Cli, tmp_path: Path) -> None:
+    """Programs become tasks with their tests sorted by what the buggy one does; one that cannot is told by name."""
+    sample = Path(__file__).parents[1] / "tasks" / "data" / "quixbugs-sample.jsonl"
+    rows = {json.loads(line)["name"]: line + "\n" for line in sample.read_text().splitlines()}
+    (tmp_path / "rows.jsonl").write_text(rows["gcd"] + rows["detect_cycle"])
+    done = cli("tasks", "import", "quixbugs", "rows.jsonl", "out", "--json")
+    assert done.code == 0, done.err
+    tasks = {task.id: task.verification for task in load_taskset(tmp_path / "out")}
+    assert (sorted(done.document["tasks"]), done.document["refused"]) == (sorted(tasks), {})
+    assert tasks["quixbugs-gcd"].pass_to_pass == ("case-1",)
+    assert len(tasks["quixbugs-gcd"].fail_to_pass) == 5
+    assert tasks["quixbugs-detect_cycle"].fail_to_pass == ("test_detect_cycle.py::test4",)
+    assert len(tasks["quixbugs-detect_cycle"].pass_to_pass) == 5
+    (tmp_path / "rows.jsonl").write_text(rows["gcd"] + json.dumps({"name": "lost"}) + "\n")
+    partly = cli("tasks", "import", "quixbugs", "rows.jsonl", "some", "--json")
+    assert partly.code == 1
+    assert partly.document["tasks"] == ["quixbugs-gcd"]
+    assert list(partly.document["refused"]) == ["lost"]
+    assert cli("tasks", "import", "quixbugs", "nowhere", "none").code == 2
+
+
 @pytest.mark.parametrize("missing", ["instruction.md", "tests/test_frozen.py", "task.toml"])
 def test_missing_file(cli: Cli, tmp_path: Path, missing: str) -> None:
     """A task directory with a missing file is one message that names it, exit code 2, no traceback."""

@@ -26,6 +26,9 @@ def test_dry_run_prints_the_resolved_configuration(cli: Cli, tmp_path: Path) -> 
     assert load_config(file) == load_config("quickstart", ["rl.updates=3", "seed=7"])
     assert list(tmp_path.iterdir()) == [file]
     assert cli("train", file, "--dry-run", "--json").document["seed"] == 7
+    assert "[judge]" not in done.out
+    judged = cli("train", "quickstart", "--set", "judge.url=http://host:8000/v1", "--dry-run")
+    assert '[judge]\nurl = "http://host:8000/v1"\nmodel = "default"\n' in judged.out
 
 
 @pytest.mark.parametrize(

@@ -110,11 +110,27 @@ def test_wrong_values_name_key_value_and_expectation(override: str, parts: list[
         (["rollout.max_context=1000", "policy.context=600"], "400 tokens too many"),
         (["rl.minibatches=100", "rollout.tasks_per_update=12", "rollout.group_size=8"], "12 × group_size 8 = 96"),
         (["tasks.path=x", "tasks.family=quickstart"], "both set"),
+        (["judge.url=ftp://h/v1"], "judge.url: 'ftp://h/v1' is not an http address"),
+        (["judge.url=http://h:0/v1"], "is not an http address"),
     ],
 )
 def test_impossible_combinations_show_the_arithmetic(overrides: list[str], arithmetic: str) -> None:
     """A combination that cannot be run is refused with the numbers that clash."""
     assert arithmetic in refuse(*overrides)
+
+
+def test_a_judge_is_named_whole_and_without_secrets() -> None:
+    """A judge needs its address, waits no longer than a verification may, and its key is never written down."""
+    assert RunConfig().judge is None
+    assert "judge.url" in refuse("judge.model=m")
+    assert "at most 120" in refuse("judge.url=http://h/v1", "judge.timeout_s=600")
+    assert "unknown key judge.key" in refuse("judge.url=http://h/v1", "judge.key=x")
+    assert "no user, password or query" in refuse("judge.url=http://me:sesame@h/v1")
+    for override in ("judge.api_key_env=sk-sesame-1", "judge.api_key_env="):
+        assert "must not stand here" in refuse("judge.url=http://h/v1", override)
+    config = load_config([], ["judge.url=http://h/v1", "judge.api_key_env=JUDGE_KEY", "judge.weight=2.0"])
+    assert config.judge is not None
+    assert (config.judge.api_key_env, config.judge.weight, config.judge.model) == ("JUDGE_KEY", 2.0, "default")
 
 
 def test_unknown_recipe_lists_the_known() -> None:

@@ -53,6 +53,18 @@ def test_plain_lines() -> None:
     ]
 
 
+def test_a_missing_signal_is_told_once() -> None:
+    """Each reason once, however many updates it lasts."""
+    out = io.StringIO()
+    with RunConsole(stream=out) as console:
+        for update, reason in ((1, "down"), (2, "down"), (3, "malformed")):
+            console.show({"kind": "signal", "signal": "judge", "missing": 4, "reason": reason, "update": update})
+    assert [line.split(" s  ", 1)[1] for line in out.getvalue().splitlines()] == [
+        "signal missing (changes no reward): judge: down",
+        "signal missing (changes no reward): judge: malformed",
+    ]
+
+
 def test_summary_block() -> None:
     """The end of a run is a few plain lines with every figure a person asks for first."""
     text = "\n".join(summary_lines(SUMMARY))

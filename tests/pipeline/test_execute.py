@@ -9,9 +9,10 @@ import pytest
 
 from practicum.cli.template import template_task
 from practicum.pipeline.agents import noop_agent, oracle_agent
-from practicum.pipeline.execute import admit, check_tasks, open_workshop, run_specs, specs_for
+from practicum.pipeline.execute import Admission, admit, check_tasks, open_workshop, run_specs, specs_for
 from practicum.records.task import Task
 from practicum.records.trajectory import Fault, Trajectory
+from practicum.records.tree import File
 from practicum.records.verdict import Outcome, TestStatus, Verdict
 
 TASK = template_task("t")
@@ -51,6 +52,26 @@ def test_admission(task: Task, gold: Trajectory, noop: Trajectory, reason: str |
     assert admission.admitted == (reason is None)
     assert (admission.reason or "").startswith(reason or "")
     assert admission.unscorable == (noop is LOST)
+
+
+def test_a_task_whose_tests_run_only_once_is_refused_with_the_line_that_helps() -> None:
+    """Its gold would pass or fail by lot; with the line that the refusal names it is admitted."""
+    frozen = CHECK.tests["test_frozen.py"].data.decode()
+    once = frozen + "\n\nSEEN = []\n\n\ndef test_once():\n    SEEN.append(mean([2]))\n    assert SEEN == [2]\n"
+    name = "test_frozen.py::test_once"
+    tests = {**CHECK.tests, "test_frozen.py": File(once.encode())}
+    check = replace(CHECK, tests=tests, fail_to_pass=(*CHECK.fail_to_pass, name))
+
+    async def run(unguarded: tuple[str, ...]) -> Admission:
+        task = replace(TASK, verification=replace(check, unguarded=unguarded))
+        async with open_workshop() as workshop:
+            (admission,) = await check_tasks(workshop, [task])
+            return admission
+
+    refused = asyncio.run(run(()))
+    assert not refused.admitted
+    assert f'unguarded = ["{name}"]' in str(refused.reason)
+    assert asyncio.run(run((name,))).admitted
 
 
 def test_one_path_for_all() -> None:

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,102 +15,10 @@ from practicum.pipeline.runfolder import RunFolder
 from practicum.records.sample import samples_from
 from practicum.weights.store import VersionStore
 
+if TYPE_CHECKING:
+    from pipeline.conftest import Lab
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-# Few tasks, learnt almost by heart, so that some attempts of a group pass and others do not.
-SMALL = """
-name = "small"
-seed = 3
-[tasks]
-family = "quickstart"
-train = 4
-validation = 2
-test = 2
-[policy]
-width = 96
-heads = 4
-[rollout]
-group_size = 4
-tasks_per_update = 4
-max_staleness = {staleness}
-[sft]
-demonstrations = 16
-correct_rate = 0.9
-steps = 70
-batch_size = 8
-rename_rate = 0.0
-threads = 1
-[rl]
-updates = 3
-minibatches = 2
-[evaluation]
-every = 2
-"""
-
-
-class Lab:
-    """A place for runs whose boxes can be told from any others."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.cache = root / "cache"
-        self.config = root / "small.toml"
-        self.config.write_text(SMALL.format(staleness=1))
-        self.environment = os.environ | {"PRACTICUM_CACHE": str(self.cache)}
-
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "practicum", "train", *arguments, "--json"]
-        return subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-
-    def train(self, *arguments: str) -> dict[str, Any]:
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=240)
-        assert process.returncode == 0, err.decode()
-        summary: dict[str, Any] = json.loads(out)
-        return summary
-
-    def run_folder(self) -> Path:
-        """The one run folder there is."""
-        (folder,) = (self.root / "runs").iterdir()
-        return folder
-
-    def left(self) -> list[str]:
-        """Processes and ownership records that still exist of runs here."""
-        mark = str(self.root).encode()
-        found = [str(path) for path in self.cache.glob("state/owners/*")]
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    line = (entry / "cmdline").read_bytes()
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-                found += [f"process {entry.name}: {line!r}"] * (mark in line)
-        return found
-
-
-@pytest.fixture
-def lab() -> Iterator[Lab]:
-    # Not pytest's tmp_path: that is closed to other users, and the sandbox's user must get at the layers.
-    root = Path(tempfile.mkdtemp(prefix="practicum-test-"))
-    root.chmod(0o755)
-    yield Lab(root)
-    shutil.rmtree(root)
-
-
-def _eventually(condition: Callable[[], bool], timeout_s: float) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def _updates(folder: Path) -> list[int]:
@@ -165,12 +67,11 @@ def test_a_killed_run_continues_to_the_same_weights(lab: Lab) -> None:
     (lab.root / "runs").rename(unbroken)
     (whole,) = unbroken.iterdir()
     broken = lab.start(str(lab.config))
-    assert _eventually(lambda: (lab.root / "runs").is_dir() and any((lab.root / "runs").iterdir()), 60)
-    folder = lab.run_folder()
-    assert _eventually(lambda: _updates(folder) != [], 200)
+    folder = lab.begun()
+    assert lab.eventually(lambda: _updates(folder) != [], 200)
     broken.kill()
     broken.communicate()
-    assert _eventually(lambda: lab.left() == [], 20), lab.left()
+    assert lab.eventually(lambda: lab.left() == [], 20), lab.left()
     reached = last_state(VersionStore(folder / "checkpoints"))
     assert reached is not None
     assert reached.version < 3
@@ -183,9 +84,8 @@ def test_a_killed_run_continues_to_the_same_weights(lab: Lab) -> None:
 def test_interrupting_a_run_is_clean(lab: Lab) -> None:
     """Ctrl-C ends a run with 130 and the line that continues it; when it has ended nothing is left."""
     process = lab.start(str(lab.config))
-    assert _eventually(lambda: (lab.root / "runs").is_dir() and any((lab.root / "runs").iterdir()), 60)
-    folder = lab.run_folder()
-    assert _eventually(lambda: (folder / "checkpoints" / "00000" / "state.json").exists(), 200)
+    folder = lab.begun()
+    assert lab.eventually(lambda: (folder / "checkpoints" / "00000" / "state.json").exists(), 200)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -198,7 +98,7 @@ def test_interrupting_a_run_is_clean(lab: Lab) -> None:
 
 def test_a_finished_run_is_not_resumed(lab: Lab) -> None:
     """Resuming a run that has nothing left to do fails and says what to do instead."""
-    lab.config.write_text(SMALL.format(staleness=0).replace("updates = 3", "updates = 1"))
+    lab.configure(("updates = 3", "updates = 1"), staleness=0)
     lab.train(str(lab.config))
     process = lab.start("--resume", str(lab.run_folder()))
     out, _ = process.communicate(timeout=60)

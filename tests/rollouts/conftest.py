@@ -12,18 +12,20 @@ import pytest
 
 from practicum.errors import CreateFailed, SandboxDied
 from practicum.records.task import Limits, PlainCheck, Task, Verification
-from practicum.records.tree import File
-from practicum.sandboxes.bubblewrap import open_bubblewrap
+from practicum.records.tree import File, Tree
 from practicum.sandboxes.contract import (
     BoxSpec,
+    BoxStatus,
     Capability,
     CommandResult,
     Listing,
     Sandbox,
     SandboxProvider,
+    Snapshot,
     SnapshotId,
     SnapshotStore,
 )
+from practicum.sandboxes.provider import open_provider
 
 CASES = b'{"id": "two", "args": [1, 1], "expected": 2}\n{"id": "six", "args": [2, 4], "expected": 6}\n'
 T = TypeVar("T")
@@ -68,17 +70,43 @@ class UnluckyBox:
             raise SandboxDied("the host pulled the plug")
         return await self._inner.run(command, timeout_s=timeout_s, stdin=stdin, env=env, cwd=cwd)
 
+    async def run_warm(
+        self, arguments: Sequence[str], *, timeout_s: float, stdin: bytes | None = None
+    ) -> CommandResult:
+        return await self._inner.run_warm(arguments, timeout_s=timeout_s, stdin=stdin)
+
     async def read(self, path: str, *, max_bytes: int) -> bytes:
         return await self._inner.read(path, max_bytes=max_bytes)
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         await self._inner.write(path, data, mode=mode)
 
+    async def upload(self, path: str, tree: Tree) -> None:
+        await self._inner.upload(path, tree)
+
     async def list_tree(self, path: str, *, max_bytes: int) -> Listing:
         return await self._inner.list_tree(path, max_bytes=max_bytes)
 
-    async def snapshot(self) -> SnapshotId:
+    async def save(self) -> SnapshotId:
+        return await self._inner.save()
+
+    async def snapshot(self) -> Snapshot:
         return await self._inner.snapshot()
+
+    async def supply(self, readonly: Mapping[str, Tree]) -> None:
+        await self._inner.supply(readonly)
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        await self._inner.restore(snapshot)
+
+    async def reset(self) -> None:
+        await self._inner.reset()
+
+    async def quiet(self) -> None:
+        await self._inner.quiet()
+
+    async def status(self) -> BoxStatus:
+        return await self._inner.status()
 
     async def close(self) -> None:
         await self._inner.close()
@@ -106,8 +134,11 @@ class UnluckyProvider:
     def create(self, spec: BoxSpec) -> AbstractAsyncContextManager[Sandbox]:
         return self._watched(spec, self._inner.create(spec))
 
-    def fork(self, snapshot: SnapshotId, spec: BoxSpec) -> AbstractAsyncContextManager[Sandbox]:
+    def fork(self, snapshot: Snapshot | SnapshotId, spec: BoxSpec) -> AbstractAsyncContextManager[Sandbox]:
         return self._watched(spec, self._inner.fork(snapshot, spec))
+
+    def release(self, snapshot: Snapshot) -> None:
+        self._inner.release(snapshot)
 
     @asynccontextmanager
     async def _watched(self, spec: BoxSpec, box: AbstractAsyncContextManager[Sandbox]) -> AsyncIterator[Sandbox]:
@@ -161,7 +192,7 @@ def with_boxes(luck: Luck) -> WithBoxes[T]:
 
     def run(body: Callable[[UnluckyProvider], Awaitable[T]]) -> T:
         async def inside() -> T:
-            async with open_bubblewrap(limits_by="cgroup-or-rlimit") as provider:
+            async with open_provider(limits_by="cgroup-or-rlimit") as provider:
                 result = await body(UnluckyProvider(provider, luck))
                 assert luck.open == 0
                 return result

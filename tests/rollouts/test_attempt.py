@@ -15,7 +15,7 @@ from practicum.errors import PolicyError, PolicyRefused, VerifierError
 from practicum.policies.scripted import ScriptedPolicy, noop_policy, oracle_policy, script_policy
 from practicum.policies.text import ByteRenderer
 from practicum.records.sample import samples_from
-from practicum.records.task import Limits, Task
+from practicum.records.task import Limits, RewardRule, Task
 from practicum.records.trajectory import Trajectory
 from practicum.records.verdict import Submission, Verdict
 from practicum.rollouts.attempt import AttemptSpec, Patience, run_attempt
@@ -111,6 +111,24 @@ def test_the_gold_passes_and_doing_nothing_fails(rollouts: Rollouts, luck: Any) 
     assert [change.path for change in oracle.submission.changes] == ["calc.py"]
 
 
+def test_a_pass_is_shaped_by_how_it_came_about(rollouts: Rollouts) -> None:
+    """The same submission is worth less after failing commands and nonsense; a failure is worth what it was."""
+    rule = RewardRule("default", 0.2, ("turns", "commands", "protocol"))
+    rollouts.task = replace(rollouts.task, verification=replace(rollouts.task.verification, reward=rule))
+    direct = rollouts.says(FIX)
+    assert direct.reward == 1.0
+    rollouts.answers = [Verdict("unscorable", None, None, reason="no box")]
+    detour = rollouts.says("what?", "<bash>false</bash>", "<bash>exit 3</bash>", FIX)
+    assert detour.verdict is not None
+    scores = {signal.name: signal.score for signal in detour.verdict.signals}
+    assert (scores["turns"], scores["commands"], scores["protocol"]) == (8 / 11, 1 / 3, 4 / 5)
+    assert detour.reward == pytest.approx(0.8 + 0.2 * (8 / 11 + 1 / 3 + 4 / 5) / 3)
+    failed = rollouts.says("what?", "<bash>false</bash>")
+    assert failed.reward == -0.2
+    assert failed.verdict is not None
+    assert {signal.name for signal in failed.verdict.signals} == {"reliability"}
+
+
 def test_the_cost_tells_where_time_and_tokens_went(rollouts: Rollouts) -> None:
     """Seconds by stage, ids and boxes are on the record."""
     cost = rollouts.says(FIX).cost
@@ -179,6 +197,8 @@ def test_nonsense_is_answered_and_costs_a_turn(rollouts: Rollouts) -> None:
     ]
     assert trajectory.turns[8].observation.startswith("[edit: cannot write")
     assert trajectory.turns[9].observation == "[edit: link is not a regular file]"
+    worked = [index for index, turn in enumerate(trajectory.turns) if not turn.failed]
+    assert worked == [5, 7, 10]
     assert trajectory.reward == -0.2
 
 
@@ -187,6 +207,7 @@ def test_a_command_that_hangs_is_an_observation(rollouts: Rollouts) -> None:
     limits = replace(rollouts.task.limits, command_s=0.3)
     trajectory = rollouts.says("<bash>echo before; sleep 60</bash>", FIX, limits=limits)
     assert trajectory.turns[0].observation == "before\n[timed out after 0.3s]"
+    assert [turn.failed for turn in trajectory.turns] == [True, False, False]
     assert trajectory.passed
 
 
@@ -229,9 +250,16 @@ def test_driving_the_box_out_of_memory_is_a_failure(rollouts: Rollouts, luck: An
         find_cgroups("test-out-of-memory").remove()
     except CgroupsMissing as error:
         pytest.skip(f"a box as a whole has no memory limit here: {error}")
-    limits = replace(rollouts.task.limits, memory_bytes=64 << 20, disk_bytes=256 << 20)
-    fill = "<bash>head -c 200000000 /dev/zero > /dev/shm/x; sleep 0.2</bash>"
-    trajectory = rollouts.says(FIX, *[fill] * 10, limits=limits)
+    limits = replace(rollouts.task.limits, memory_bytes=64 << 20, disk_bytes=256 << 20, output_bytes=32 << 20)
+    # The output is kept by the box's first process, for which there is no room left once the file has taken all. It may
+    # be lucky, and then the commands die instead.
+    fill = "<bash>head -c 200000000 /dev/zero > /dev/shm/x; head -c 50000000 /dev/zero; sleep 0.2</bash>"
+    for _ in range(10):
+        luck.created.clear()
+        trajectory = rollouts.says(FIX, *[fill] * 10, limits=limits)
+        assert trajectory.fault is None
+        if trajectory.stop_reason == "out_of_memory":
+            break
     assert (trajectory.fault, trajectory.stop_reason, trajectory.reward) == (None, "out_of_memory", -0.2)
     assert trajectory.submission is not None
     assert [finding.kind for finding in trajectory.submission.findings] == ["out_of_memory"]

@@ -1,7 +1,7 @@
 """A process that owns boxes and does not end by itself; the tests of leaks kill it.
 
-Arguments: cache folder, limits_by. Prints the number of its sidecar, its record and its control groups, then
-"ready" when its boxes are up: one idle, one in a command, one with processes that left their session.
+Arguments: cache folder, limits_by. Prints "ready" when its boxes are up: one idle, one in a command, one with processes
+that left their session.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import asyncio
 import sys
 from pathlib import Path
 
-from practicum.sandboxes.bubblewrap import open_bubblewrap
 from practicum.sandboxes.contract import BoxSpec
 from practicum.sandboxes.layers import LayerCache
+from practicum.sandboxes.provider import open_provider
 
 MARK = "86399.5"  # an unusual number of seconds, by which the tests find sleepers
 
 
 async def main(root: str, limits_by: str) -> None:
     async with (
-        open_bubblewrap(limits_by=limits_by, cache=LayerCache(Path(root))) as provider,  # type: ignore[arg-type]
+        open_provider(limits_by=limits_by, cache=LayerCache(Path(root))) as provider,  # type: ignore[arg-type]
         provider.create(BoxSpec("idle")),
         provider.create(BoxSpec("busy")) as busy,
         provider.create(BoxSpec("daemons")) as daemons,

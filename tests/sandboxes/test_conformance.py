@@ -9,11 +9,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from practicum.records.task import Limits
-from practicum.sandboxes.bubblewrap import open_bubblewrap
 from practicum.sandboxes.conformance import CheckResult, check_provider
 from practicum.sandboxes.contract import BoxSpec, CommandResult, SandboxProvider
-from practicum.sandboxes.fake import FakeBox, FakeCall, FakeProvider
+from practicum.sandboxes.fake import FakeBox, FakeProvider
+from practicum.sandboxes.fake_programs import FakeCall
 from practicum.sandboxes.layers import LayerCache
+from practicum.sandboxes.means import LimitsBy
+from practicum.sandboxes.pool import Pool, open_pool
+from practicum.sandboxes.provider import open_provider
 
 Make = Callable[[], AbstractAsyncContextManager[SandboxProvider]]
 
@@ -36,20 +39,42 @@ def failures(results: dict[str, CheckResult]) -> dict[str, str]:
     return {name: result.detail for name, result in results.items() if result.status == "failed"}
 
 
-@pytest.mark.parametrize("limits_by", ["cgroup-or-rlimit", "rlimit"])
-def test_bubblewrap_conforms(cache: LayerCache, limits_by: str) -> None:
-    """Bubblewrap passes every check that its capabilities allow, with and without control groups."""
-    results = check(lambda: open_bubblewrap(limits_by=limits_by, cache=cache))  # type: ignore[arg-type]
+def passed(results: dict[str, CheckResult]) -> int:
+    return sum(result.status == "passed" for result in results.values())
+
+
+@pytest.mark.parametrize(("limits_by", "stacks"), [("cgroup-or-rlimit", True), ("rlimit", True), ("rlimit", False)])
+def test_bubblewrap_conforms(cache: LayerCache, limits_by: LimitsBy, stacks: bool) -> None:
+    """Bubblewrap passes every check that its capabilities allow, with and without control groups and overlays."""
+    results = check(lambda: open_provider(limits_by=limits_by, cache=cache, stacks=stacks))
     assert failures(results) == {}
-    passed = [name for name, result in results.items() if result.status == "passed"]
-    assert len(passed) >= 40
+    assert passed(results) >= 50
+
+
+def test_leased_boxes_conform(cache: LayerCache) -> None:
+    """A pool is a provider like that whose boxes it leases, though few of its boxes are new."""
+    pools: list[Pool] = []
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[SandboxProvider]:
+        async with (
+            open_provider(limits_by="cgroup-or-rlimit", cache=cache) as provider,
+            open_pool(provider, capacity=6) as pool,
+        ):
+            pools.append(pool)
+            yield pool
+
+    results = check(make)
+    assert failures(results) == {}
+    assert passed(results) >= 50
+    assert pools[0].counts.warm > pools[0].counts.created
 
 
 def test_fake_conforms() -> None:
     """The fake passes every check that needs no process, and is not asked the others."""
     results = check(of(FakeProvider()))
     assert failures(results) == {}
-    assert sum(result.status == "passed" for result in results.values()) >= 20
+    assert passed(results) >= 20
     assert results["links are not followed"].status == "skipped"
 
 

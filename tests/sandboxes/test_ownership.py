@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from practicum.errors import SandboxDied
-from practicum.sandboxes.bubblewrap import open_bubblewrap
 from practicum.sandboxes.contract import BoxSpec
 from practicum.sandboxes.janitor import reconcile
 from practicum.sandboxes.layers import LayerCache
-from practicum.sandboxes.ownership import Owner, Record, process_start
+from practicum.sandboxes.ownership import Owner, Record, children, process_start
+from practicum.sandboxes.provider import open_provider
 
 OWNER = Path(__file__).with_name("owner.py")
 MARK = b"86399.5"
@@ -69,13 +69,14 @@ class Started:
         self.groups = record.groups
         self.pids = [box["monitor"][0] for box in record.boxes.values()]
         self.sidecars = commands(str(self.record).encode())
+        (self.hub,) = (pid for pid in children(self.process.pid) if pid not in self.sidecars)
         assert len(self.pids) == 3
         assert len(self.sidecars) == 1
         assert eventually(lambda: len(sleepers()) >= 3)
 
     def left(self) -> list[str]:
         """What still exists of it."""
-        found = [f"process {pid}" for pid in [*self.pids, *sleepers()] if process_start(pid) is not None]
+        found = [f"process {pid}" for pid in [self.hub, *self.pids, *sleepers()] if process_start(pid) is not None]
         found += [folder for folder in self.groups if Path(folder).exists()]
         return found + [str(self.record)] * self.record.exists()
 
@@ -126,6 +127,19 @@ def test_reconcile_ends_what_nobody_watches(cache: LayerCache, started: Started)
     assert {name.rpartition("/")[2] for name in ended} == {"idle", "busy", "daemons"}
     assert started.left() == []
     assert reconcile(cache.state) == []
+
+
+def test_a_record_without_an_owner(tmp_path: Path) -> None:
+    """A record whose owner was killed before it wrote who it is stays for a minute, and then goes."""
+    folder = tmp_path / "owners"
+    folder.mkdir()
+    path = folder / "1-2-3.jsonl"
+    path.touch()
+    assert reconcile(tmp_path) == []
+    assert path.exists()
+    os.utime(path, (0, 0))
+    assert reconcile(tmp_path) == []
+    assert not path.exists()
 
 
 def test_living_owners_are_left_alone(cache: LayerCache, started: Started) -> None:
@@ -182,7 +196,7 @@ def test_boxes_past_their_time_are_ended(cache: LayerCache) -> None:
 
     async def use() -> None:
         async with (
-            open_bubblewrap(limits_by="cgroup-or-rlimit", cache=cache, box_ttl_s=0.5) as provider,
+            open_provider(limits_by="cgroup-or-rlimit", cache=cache, box_ttl_s=0.5) as provider,
             provider.create(BoxSpec("old")) as box,
         ):
             with pytest.raises(SandboxDied):
@@ -196,7 +210,7 @@ def test_nothing_is_left_in_order(cache: LayerCache) -> None:
     """After an orderly end no record, group or process is left, and the provider has counted its boxes."""
 
     async def use() -> tuple[int, int]:
-        async with open_bubblewrap(limits_by="cgroup-or-rlimit", cache=cache) as provider:
+        async with open_provider(limits_by="cgroup-or-rlimit", cache=cache) as provider:
             for name in "abc":
                 async with provider.create(BoxSpec(name)) as box:
                     await box.run(["sh", "-c", f"setsid sleep {MARK.decode()} &"], timeout_s=5)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from practicum.errors import TaskError
-from practicum.records.task import Limits, PlainCheck, Runner, Task, Verification
+from practicum.records.task import Limits, PlainCheck, RewardRule, Runner, Task, Verification
 from practicum.records.tree import File
 from practicum.tasks.harbor import load_task, save_task
 
@@ -100,7 +100,7 @@ def test_a_directory_becomes_a_task(tmp_path: Path) -> None:
         ("cpus = 2", "cpus = 2\nallow_internet = true", ["allow_internet", "no network"]),
         ("cpus = 2", "cpus = 2\ngpus = 1", ["gpus", "[environment]"]),
         ("cpus = 2", 'cpus = 2\nos = "windows"', ["os", "linux"]),
-        ("cpus = 2", 'cpus = 2\ndocker_image = "ubuntu:24.04"', ["ubuntu:24.04"]),
+        ("cpus = 2", 'cpus = 2\ndocker_image = "ubuntu 24.04"', ["ubuntu 24.04", "no name of an image"]),
         ("cpus = 2", "cpus = 0", ["cpus", "positive"]),
         ('schema_version = "1.4"', "schema_version = ", ["not valid TOML"]),
         ('name = "practicum/adder"', 'name = "../adder"', ["../adder", "cannot be used"]),
@@ -164,9 +164,8 @@ def test_pipes_are_refused_without_hanging(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("dockerfile", "word"),
     [
-        ("FROM ubuntu:24.04\n", "ubuntu:24.04"),
-        ("FROM python:3.9\n", "python:3.9"),
-        ("FROM python:3.12\nRUN pip install x\n", "line 2: the instruction `RUN pip install x`"),
+        ("FROM --platform=linux/arm64 python\n", "--platform"),
+        ("FROM python:3.12\nADD x.tar /x\n", "line 2: the instruction `ADD x.tar /x`"),
         ("FROM python:3.12\nCOPY secrets /app\n", "COPY secrets"),
         ("FROM python:3.12\nWORKDIR $HOME\n", "WORKDIR $HOME"),
         ("WORKDIR /app\n", "no FROM"),
@@ -254,6 +253,8 @@ def tasks(draw: st.DrawFn) -> Task:
         build=draw(st.none() | TEXTS),
         plain=PlainCheck("m.n:f", "cases.jsonl") if runner == "plain" else None,
         timeout_s=draw(st.floats(0.1, 1000)),
+        unguarded=draw(st.sampled_from([(), ("frozen_test.py::*",)])) if runner in ("pytest", "unittest") else (),
+        reward=draw(st.sampled_from([RewardRule(), RewardRule("strict", 0.1, ("turns", "judge"))])),
     )
     if runner == "harbor":
         check = replace(

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import math
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -73,6 +74,7 @@ def turns(draw: st.DrawFn) -> tuple[Turn, ...]:
                 snapshot_before=draw(texts),
                 snapshot_after=draw(texts),
                 timing=draw(numbers),
+                failed=draw(st.none() | st.booleans()),
             )
         )
         seen = prompt + sampled
@@ -129,6 +131,18 @@ def test_extending_prompts_are_stored_as_suffixes() -> None:
     """A prompt that extends the turn before costs only what it adds."""
     rows = to_table([example()], phase="rl", update=0).to_pylist()[0]["turns"]
     assert [(row["prompt_kept"], row["prompt_suffix"]) for row in rows] == [(0, [1, 2]), (4, [9])]
+
+
+def test_what_an_older_file_does_not_say_is_unknown() -> None:
+    """Files without the column that tells failed actions are read; whether theirs failed is not made up."""
+    turn = dataclasses.replace(example().turns[0], failed=True)
+    table = to_table([dataclasses.replace(example(), turns=(turn,))], phase="rl", update=0)
+    rows = table.to_pylist()
+    for row in rows:
+        for each in row["turns"]:
+            del each["failed"]
+    [older] = from_table(pa.Table.from_pylist(rows))
+    assert older.turns == (dataclasses.replace(turn, failed=None),)
 
 
 def test_flat_columns_answer_the_common_questions() -> None:

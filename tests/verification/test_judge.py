@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from practicum.errors import BoxOutOfMemory, CreateFailed, SandboxDied, VerifierError
+from practicum.errors import BoxOutOfMemory, CreateFailed, SandboxDied, SandboxTimeout, VerifierError
 from practicum.records.task import Limits, PlainCheck, Task, Verification
 from practicum.records.tree import Change, File
 from practicum.records.verdict import Submission
@@ -331,11 +331,18 @@ def test_a_broken_task_is_invalid(bench: Any, change: dict[str, Any], reason: st
     assert reason in str(verdict.reason)
 
 
-def test_a_patch_that_does_not_fit_is_the_candidates_failure(bench: Any) -> None:
-    """A submission that cannot be applied fails; it is not skipped."""
-    verifier = ExecutionVerifier(bench.provider)
-    bad = Submission((Change("gone.py", "edit", File(b"")),))
-    verdict = bench.runner.run(verifier.verify(plain(), bad))
+def test_a_submission_for_other_files_is_invalid(bench: Any) -> None:
+    """What edits or deletes a file that the task lacks was made for another task: no number, and the file is named."""
+    for change in (Change("gone.py", "edit", File(b"")), Change("gone.py", "delete")):
+        verdict = bench.runner.run(ExecutionVerifier(bench.provider).verify(plain(), Submission((change,))))
+        assert (verdict.status, verdict.outcome, verdict.reward) == ("invalid", None, None)
+        assert "gone.py" in str(verdict.reason)
+
+
+def test_files_that_cannot_be_side_by_side_are_the_candidates_failure(bench: Any) -> None:
+    """A submission that would make a file a folder of another fails; it is not skipped."""
+    bad = Submission((Change("calc.py/x.py", "add", File(b"")),))
+    verdict = bench.runner.run(ExecutionVerifier(bench.provider).verify(plain(), bad))
     assert (verdict.outcome, verdict.reward) == ("failed", -0.2)
     assert verdict.findings[0].kind == "does_not_apply"
 
@@ -393,7 +400,7 @@ class Failing:
     async def _create(self, spec: BoxSpec) -> AsyncIterator[Sandbox]:
         self.made += 1
         if self.made > self.lives and (self.poison is None or any(f.data == self.poison for f in spec.files.values())):
-            raise CreateFailed("no room") if self.made % 2 else SandboxDied("gone")
+            raise CreateFailed("no room") if self.made % 2 else SandboxTimeout("no answer")
         async with self.inner.create(spec) as box:
             yield box
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,12 +113,45 @@ def test_deleting_or_linking_a_visible_test_is_tampering() -> None:
         ("unittest.py", "shadow_module"),
         ("src/json.py", "shadow_module"),
         ("_pytest/__init__.py", "shadow_module"),
+        ("src/x.egg-info/entry_points.txt", "runner_config_changed"),
+        ("src/.pdbrc", "startup_hook_changed"),
+        (".env", "environment_file_changed"),
+        ("src/prod.env", "environment_file_changed"),
+        ("pip.conf", "environment_file_changed"),
+        (".git/hooks/post-checkout", "git_internals_changed"),
+        (".git/objects/info/alternates", "git_internals_changed"),
+        (".gitattributes", "git_internals_changed"),
+        ("src/junit.xml", "result_file_added"),
+        ("report.json", "result_file_added"),
     ],
 )
 def test_steering_attempts_are_noted(path: str, kind: str) -> None:
     """Configuration, start-up hooks and shadow modules are named; an honest repair may need them, so no veto."""
     submission = submission_from_workspace(TASK, dict(TASK.files) | {path: File(b"mine")})
     assert kinds(submission)[path] == (kind, "note")
+
+
+def test_using_git_is_no_finding_and_making_it_act_is() -> None:
+    """A fresh repository with a name in it is a by-product; a hook, a filter or a pager in its configuration is not."""
+    plain = b"[core]\n\tbare = false\n\tfilemode = true\n[user]\n\tname = A\n"
+    fresh = {".git/HEAD": File(b"x"), ".git/config": File(plain), ".git/hooks/pre-commit.sample": File(b"x")}
+    assert submission_from_workspace(TASK, dict(TASK.files) | fresh) == Submission(())
+    task = replace(TASK, editable=("**",))
+    for config in (plain + b"\tpager = x\n", b'[filter "x"]\n', b"[core]\n\thooksPath = x\n"):
+        acting = submission_from_workspace(task, dict(TASK.files) | {".git/config": File(config)})
+        assert kinds(acting) == {".git/config": ("git_internals_changed", "note")}
+        assert acting.changes == ()
+
+
+def test_permissions_are_told() -> None:
+    """A file that only became executable, and one with special bits, which never leave the box."""
+    files = dict(TASK.files) | {"calc.py": File(b"old\n", 0o755), "src/x.py": File(b"x", 0o4755)}
+    submission = submission_from_workspace(TASK, files)
+    assert kinds(submission) == {
+        "calc.py": ("permissions_changed", "note"),
+        "src/x.py": ("permissions_changed", "note"),
+    }
+    assert [change.file.mode for change in submission.changes if change.file] == [0o755, 0o755]
 
 
 def test_irregular_files_never_leave() -> None:

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from practicum import __version__
-from practicum.cli import attempts, host, runs, tasks, train
+from practicum.cli import attempts, host, runs, spot_check, tasks, train, verifier, verifier_runs
 from practicum.cli.failure import INTERRUPTED, failure_of, report
 from practicum.errors import StoreError
 
@@ -33,6 +33,9 @@ app = typer.Typer(
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(host.sandbox, name="sandbox")
 app.add_typer(runs.app, name="runs")
+for _command in (verifier_runs.canary, verifier_runs.noise, verifier_runs.rescore, spot_check.spot_check):
+    verifier.app.command()(_command)
+app.add_typer(verifier.app, name="verifier")
 _COMMANDS: tuple[Callable[..., None], ...] = (
     host.doctor,
     train.train,

@@ -19,11 +19,13 @@ from practicum.cli.output import JsonOption, Progress, emit
 from practicum.errors import ConfigError, PolicyError, PolicyRefused, SubmissionError
 
 if TYPE_CHECKING:
+    from practicum.config.sections import JudgeConfig
     from practicum.pipeline.agents import AgentChoice
     from practicum.records.task import Task
     from practicum.records.trajectory import Trajectory
     from practicum.records.verdict import Submission, Verdict
 
+_SCRIPT_LINES = 20  # of what a script printed
 _GIVE_UP_AFTER = 8  # attempts without a single answer: the policy is not there
 _POLICY_FAULTS = {PolicyError.__name__, PolicyRefused.__name__}
 _POLICY_FIX = "see that the policy is running, and that its address, model and key are right"
@@ -34,6 +36,12 @@ KeyOption = Annotated[
     str | None, typer.Option("--api-key-env", metavar="VAR", help="Environment variable that holds the address's key.")
 ]
 TemperatureOption = Annotated[float | None, typer.Option(min=0.0, help="Sampling temperature of a model.")]
+JudgeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL|FILE", help="Model for the signal `judge`: an address, or a TOML file with a [judge] section."
+    ),
+]
 ConcurrencyOption = Annotated[
     int | None, typer.Option(min=1, help="Attempts at once; twice the processors where not given.")
 ]
@@ -48,6 +56,7 @@ def rollout(
     model: ModelOption = None,
     api_key_env: KeyOption = None,
     temperature: TemperatureOption = None,
+    judge: JudgeOption = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,10 +69,23 @@ def rollout(
         raise ConfigError("--agent policy and --policy go together", fix="--agent policy --policy URL|RUN_DIR")
     choice = parse_agent(policy or agent, model=model, api_key_env=api_key_env, temperature=temperature)
     loaded = load_task(task)
-    attempt = asyncio.run(_attempt_all([loaded], choice, samples=1, seed=seed, concurrency=1))[0]
+    asked = _judge_of(judge, [loaded])
+    attempt = asyncio.run(_attempt_all([loaded], choice, samples=1, seed=seed, concurrency=1, judge=asked))[0]
     document = verdict_document(loaded, attempt.verdict, attempt.fault)
-    emit(document, verdict_text(loaded, attempt.verdict, attempt.fault, attempt.submission), as_json=as_json)
+    document["turns"] = [{"text": turn.text, "observation": turn.observation} for turn in attempt.turns]
+    text = verdict_text(loaded, attempt.verdict, attempt.fault, attempt.submission)
+    emit(document, "\n".join([*_seen_by_agent(choice, attempt), text]), as_json=as_json)
     raise typer.Exit(exit_code_of(attempt.verdict, attempt.fault))
+
+
+def _seen_by_agent(choice: AgentChoice, attempt: Trajectory) -> list[str]:
+    """What a person's own script printed, and how it ended."""
+    from practicum.pipeline.wording import visible
+
+    if choice.kind != "script":
+        return []
+    shown = [line for turn in attempt.turns for line in turn.observation.rstrip().splitlines()[-_SCRIPT_LINES:]]
+    return [visible(f"script | {line}") for line in shown]
 
 
 def verify(
@@ -73,6 +95,7 @@ def verify(
         Path | None, typer.Option(metavar="DIR", help="The workspace as it is after the work.")
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, metavar="K", help="Judge K times; verdicts must agree.")] = 1,
+    judge: JudgeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Judge a submission that already exists."""
@@ -83,7 +106,7 @@ def verify(
         raise ConfigError("one of --patch and --workspace is needed", fix="--patch FILE or --workspace DIR")
     loaded = load_task(task)
     submission = _submission(loaded, patch, workspace)
-    verdicts = asyncio.run(_verify(loaded, submission, repeat))
+    verdicts = asyncio.run(_verify(loaded, submission, repeat, _judge_of(judge, [loaded])))
     # of verdicts that disagree, the worst is shown
     worst = max(verdicts, key=lambda verdict: exit_code_of(verdict, None))
     document = verdict_document(loaded, worst, None)
@@ -107,17 +130,24 @@ def evaluate(
     temperature: TemperatureOption = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     concurrency: ConcurrencyOption = None,
+    judge: JudgeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Success rate of POLICY on TASKSET, with a 95 % interval and pass@K."""
     from practicum.evaluation.evaluate import pass_at, summarise
     from practicum.pipeline.agents import parse_agent
+    from practicum.pipeline.signals import missing_rows
     from practicum.tasks.taskset import load_taskset
 
     choice = parse_agent(policy, model=model, api_key_env=api_key_env, temperature=temperature)
     tasks = load_taskset(taskset)
-    attempts = asyncio.run(_attempt_all(tasks, choice, samples=samples, seed=seed, concurrency=concurrency))
+    asked = _judge_of(judge, tasks)
+    attempts = asyncio.run(
+        _attempt_all(tasks, choice, samples=samples, seed=seed, concurrency=concurrency, judge=asked)
+    )
     result = summarise(attempts)
+    rewards = [attempt.reward for attempt in attempts if attempt.reward is not None]
+    document = {**result.to_json(), "reward": sum(rewards) / len(rewards) if rewards else None}
     lines = [
         f"{result.passed} of {result.samples} attempts at {result.tasks} tasks passed: "
         f"{result.rate:.1%} (95 % interval {result.low:.1%} to {result.high:.1%})"
@@ -126,12 +156,16 @@ def evaluate(
     ]
     if samples > 1 and result.samples == samples * result.tasks:
         lines.append(f"pass@{samples}: {pass_at(attempts, samples):.1%}")
+    if rewards:
+        lines.append(f"mean reward: {document['reward']:+.3f}")
+    for row in missing_rows(attempts, update=0):
+        lines.append(f"signal missing from {row['missing']} verdicts: {row['signal']}: {row['reason']}")
     if result.unscorable or result.invalid:
         lines.append(f"not counted: {result.unscorable} unscorable, {result.invalid} invalid")
     reasons = sorted({f"  {a.task_id}: {a.fault.kind}: {a.fault.message}" for a in attempts if a.fault})[:10]
     if as_json and reasons:
         print("\n".join(reasons), file=sys.stderr)
-    emit(result.to_json(), "\n".join([*lines, *reasons]), as_json=as_json)
+    emit(document, "\n".join([*lines, *reasons]), as_json=as_json)
     if result.unscorable:
         raise typer.Exit(INFRASTRUCTURE)
     if result.invalid:
@@ -139,7 +173,13 @@ def evaluate(
 
 
 async def _attempt_all(
-    tasks: list[Task], choice: AgentChoice, *, samples: int, seed: int, concurrency: int | None
+    tasks: list[Task],
+    choice: AgentChoice,
+    *,
+    samples: int,
+    seed: int,
+    concurrency: int | None,
+    judge: JudgeConfig | None,
 ) -> list[Trajectory]:
     from practicum.pipeline.agents import open_agent
     from practicum.pipeline.execute import open_workshop, run_specs, specs_for
@@ -159,15 +199,26 @@ async def _attempt_all(
         if progress is not None:
             progress.advance(f"{passed} passed")
 
-    async with open_agent(choice) as agent, open_workshop(concurrency) as workshop:
+    async with open_agent(choice) as agent, open_workshop(concurrency, judge) as workshop:
         specs = specs_for(tasks, agent, samples=samples, seed=seed)
         return await run_specs(workshop, agent, specs, on_done=on_done)
 
 
-async def _verify(task: Task, submission: Submission, repeat: int) -> list[Verdict]:
+def _judge_of(text: str | None, tasks: list[Task]) -> JudgeConfig | None:
+    """The judge that `--judge` names. Raises `ConfigError` where it cannot be had, or no task would ask it."""
+    if text is None:
+        return None
+    from practicum.pipeline.signals import check_judge, parse_judge
+
+    judge = parse_judge(text)
+    check_judge(judge, tasks)
+    return judge
+
+
+async def _verify(task: Task, submission: Submission, repeat: int, judge: JudgeConfig | None) -> list[Verdict]:
     from practicum.pipeline.execute import open_workshop
 
-    async with open_workshop() as workshop:
+    async with open_workshop(judge=judge) as workshop:
         return [await workshop.verifier.verify(task, submission) for _ in range(repeat)]
 
 

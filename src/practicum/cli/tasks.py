@@ -28,6 +28,7 @@ class Format(StrEnum):
     """What `tasks import` can read."""
 
     humanevalpack = "humanevalpack"
+    quixbugs = "quixbugs"
 
 
 @app.command()
@@ -47,20 +48,40 @@ def new(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOpt
 
 @app.command("import")
 def import_command(
-    kind: Annotated[Format, typer.Argument(metavar="FORMAT", help="humanevalpack")],
-    source: Annotated[Path, typer.Argument(metavar="FILE")],
+    kind: Annotated[Format, typer.Argument(metavar="FORMAT", help="humanevalpack or quixbugs")],
+    source: Annotated[Path, typer.Argument(metavar="PATH", help="A file of rows; for quixbugs, or its repository.")],
     out: Annotated[Path, typer.Argument(metavar="OUT")],
     as_json: JsonOption = False,
 ) -> None:
-    """Turn the rows of FILE into task directories below OUT."""
+    """Turn what PATH holds into task directories below OUT.
+
+    With quixbugs, an item that cannot be a task is told by name and the others are written; the exit code is then 1.
+    """
     from practicum.tasks.humanevalpack import import_file
 
-    tasks = import_file(source, out)
-    emit(
-        {"format": kind.value, "path": str(out), "tasks": [task.id for task in tasks]},
-        f"wrote {len(tasks)} tasks below {out}",
-        as_json=as_json,
-    )
+    refused: dict[str, str] = {}
+    if kind is Format.quixbugs:
+        tasks, refused = asyncio.run(_import_quixbugs(source, out))
+    else:
+        tasks = import_file(source, out)
+    document = {"format": kind.value, "path": str(out), "tasks": [task.id for task in tasks], "refused": refused}
+    lines = [f"  ✗ {item}: {reason}" for item, reason in refused.items()]
+    emit(document, "\n".join([f"wrote {len(tasks)} tasks below {out}", *lines]), as_json=as_json)
+    if refused:
+        raise typer.Exit(NEGATIVE)
+
+
+async def _import_quixbugs(source: Path, out: Path) -> tuple[list[Task], dict[str, str]]:
+    from practicum.pipeline.execute import open_workshop
+    from practicum.pipeline.sorting import sort_tests
+    from practicum.tasks.quixbugs import read_programs, save_programs
+
+    found, refused = read_programs(source)
+    progress = Progress("untouched programs", len(found))
+    async with open_workshop() as workshop:
+        tasks, unfit = await sort_tests(workshop.verifier, found, on_done=lambda _: progress.advance())
+    written, unwritten = save_programs(source, tasks, out)
+    return written, refused | unfit | unwritten
 
 
 @app.command()

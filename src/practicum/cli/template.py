@@ -30,7 +30,7 @@ from stats import mean
 
 
 def test_mean_of_two():
-    assert mean([1, 3]) == 2
+    assert mean([2, 6]) == 4
 """
 FROZEN = """\
 import pytest
@@ -38,7 +38,7 @@ import pytest
 from stats import largest, mean
 
 
-@pytest.mark.parametrize(("values", "expected"), [([1, 3], 2), ([5], 5), ([-1, 0, 4], 1)])
+@pytest.mark.parametrize(("values", "expected"), [([1, 3], 2), ([5], 5), ([-1, 0, 3, 5], 1.75)])
 def test_mean(values, expected):
     assert mean(values) == expected
 
@@ -85,7 +85,7 @@ def template_task(name: str) -> Task:
             fail_to_pass=(
                 "test_frozen.py::test_mean[values0-2]",
                 "test_frozen.py::test_mean[values1-5]",
-                "test_frozen.py::test_mean[values2-1]",
+                "test_frozen.py::test_mean[values2-1.75]",
                 "test_frozen.py::test_mean_of_nothing",
             ),
             pass_to_pass=("test_frozen.py::test_largest",),

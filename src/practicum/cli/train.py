@@ -28,6 +28,9 @@ def train(
         list[str] | None, typer.Option("--set", metavar="A.B=VALUE", help="Override one key; may be repeated.")
     ] = None,
     resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Continue the run in this folder.")] = None,
+    rescored: Annotated[
+        bool, typer.Option("--rescored", help="With --resume: start again on what `verifier rescore` found.")
+    ] = False,
     runs: Annotated[Path, typer.Option(metavar="DIR", help="Where run folders are made.")] = Path("runs"),
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and print the resolved configuration only.")
@@ -35,6 +38,8 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a model on checkable work; `practicum train quickstart` is the main job."""
+    if rescored and resume is None:
+        raise ConfigError("--rescored goes with --resume", fix="--resume DIR --rescored")
     config = _resolve(source, overrides or [], resume)
     if dry_run:
         emit(config.model_dump(mode="json"), config.to_toml().rstrip(), as_json=as_json)
@@ -43,7 +48,7 @@ def train(
     from practicum.pipeline.train import train as run_training
 
     with RunConsole(json=as_json, updates=config.rl.updates) as console:
-        summary = run_training(config, root=runs, resume=resume, console=console)
+        summary = run_training(config, root=runs, resume=resume, console=console, rescored=rescored)
     if as_json:
         emit(summary, "", as_json=True)
 

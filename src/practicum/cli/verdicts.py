@@ -15,7 +15,8 @@ from practicum.pipeline.wording import visible
 from practicum.records.task import Task
 from practicum.records.trajectory import Fault
 from practicum.records.tree import unified_diff
-from practicum.records.verdict import Submission, Verdict
+from practicum.records.verdict import Signal, Submission, Verdict
+from practicum.verification.shaping import MISSING
 
 OUTPUT_LINES = 20  # of the tests' output, shown where they did not pass
 _MARKS = {"passed": "✓", "failed": "✗", "missing": "?"}
@@ -58,6 +59,9 @@ def verdict_text(task: Task, verdict: Verdict | None, fault: Fault | None, submi
             lines.append(f"  {_MARKS[status]} {name}{note}")
         if verdict.reason:
             lines.append(f"  reason: {verdict.reason}")
+        lines += [f"  signal: {s.name} {s.score:.2f} (weight {s.weight * s.reliability:g})" for s in _shaping(verdict)]
+        missing = verdict.evidence.get(MISSING, {})
+        lines += [f"  signal missing: {name}: {reason}" for name, reason in sorted(missing.items())]
     findings = list(verdict.findings) if verdict is not None else []
     if submission is not None:
         findings += [finding for finding in submission.findings if finding not in findings]
@@ -70,6 +74,11 @@ def verdict_text(task: Task, verdict: Verdict | None, fault: Fault | None, submi
         diff = unified_diff(task.files, submission.changes)
         lines += ["", diff.rstrip("\n")] if diff else ["  nothing was changed"]
     return visible("\n".join(lines))
+
+
+def _shaping(verdict: Verdict) -> list[Signal]:
+    """The signals that decide the reward together, none where there is only the outcome."""
+    return [signal for signal in verdict.signals if signal.weight > 0]
 
 
 def _headline(verdict: Verdict | None, fault: Fault | None) -> str:

@@ -7,10 +7,12 @@ Must not know: files, overrides, which classes implement what.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class _Section(BaseModel):
@@ -153,6 +155,70 @@ class EvaluationConfig(_Section):
     """Attempts at each held-out task, before and after."""
 
 
+class VerificationConfig(_Section):
+    canary_every: int = Field(default=8, ge=0)
+    """Updates between two looks at submissions whose verdict is known; at 0 only at start and end."""
+    canary_tasks: int = Field(default=2, ge=0)
+    """The run's own tasks whose gold and untouched state are judged again at each look."""
+
+
+class RewardConfig(_Section):
+    noise: str | None = Field(default=None, min_length=1)
+    """File of measured error rates, written by `practicum verifier noise`; leave it out to train without."""
+    correction: Literal["none", "backward", "forward"] = "none"
+    """How rewards are corrected by those rates."""
+    min_youden: float = Field(default=0.2, ge=0, lt=1)
+    """With `noise`: tasks whose lower bound of J = 1 − FP − FN is not above this do not train."""
+
+    @model_validator(mode="after")
+    def _rates_are_known(self) -> RewardConfig:
+        if self.correction != "none" and self.noise is None:
+            raise ValueError(
+                f"correction {self.correction!r} needs error rates: set reward.noise to a file that "
+                "`practicum verifier noise` wrote"
+            )
+        return self
+
+
+class JudgeConfig(_Section):
+    """A model that gives the signal `judge`, to tasks that name it. Without this section there is none."""
+
+    url: str
+    """Address of an OpenAI-compatible endpoint, such as http://host:8000/v1."""
+    model: str = Field(default="default", min_length=1)
+    """Model to ask the endpoint for."""
+    api_key_env: str | None = None
+    """Environment variable that holds the endpoint's key; the key itself stands in no file."""
+    weight: float = Field(default=1.0, gt=0, le=100)
+    """Weight of its opinion beside a task's other signals, which have 1; it counts by half, being uncalibrated."""
+    timeout_s: float = Field(default=60.0, gt=0, le=120)
+    """Seconds for one opinion, tries included; without one by then the signal is missing."""
+    tries: int = Field(default=3, ge=1, le=10)
+    """Times that an endpoint which does not answer is asked."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError(f"{url!r} is not an http address: write e.g. http://host:8000/v1")
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError("an address has no user, password or query here: name the key's variable in api_key_env")
+        return url
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_variable(cls, name: str | None) -> str | None:
+        if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            # Not quoted: it may be the key itself.
+            raise ValueError("this is no name of an environment variable; the key itself must not stand here")
+        return name
+
+
 class RunConfig(_Section):
     """Everything that decides a run."""
 
@@ -167,6 +233,9 @@ class RunConfig(_Section):
     sft: SftConfig = SftConfig()
     rl: RlConfig = RlConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    verification: VerificationConfig = VerificationConfig()
+    reward: RewardConfig = RewardConfig()
+    judge: JudgeConfig | None = None
 
     @model_validator(mode="after")
     def _can_run(self) -> RunConfig:

@@ -46,6 +46,7 @@ class RunConsole:
         self._evaluations: list[Row] = []
         self._tasks: Counter[bool] = Counter()
         self._faults: Counter[str] = Counter()
+        self._missing: set[str] = set()
         self._warm: Row = {}
         self._untold: dict[str, str] = {}
         self._live: Live | None = None
@@ -77,6 +78,7 @@ class RunConsole:
             "admission": self.admission,
             "sft": self.sft,
             "fault": self.fault,
+            "signal": self.signal,
         }
         view = views.get(str(row.get("kind")))
         if view is not None:
@@ -132,6 +134,13 @@ class RunConsole:
         """An infrastructure fault happened and was handled."""
         self._faults[str(row.get("fault"))] += int(row.get("count") or 1)
         self.note(f"{row.get('fault')} ({row.get('handled') or 'unhandled'}): {row.get('message') or ''}".rstrip(": "))
+
+    def signal(self, row: Row) -> None:
+        """Verdicts lack a signal; told once for each reason, since it rarely passes by itself."""
+        said = f"{row.get('signal')}: {row.get('reason')}"
+        if said not in self._missing:
+            self._missing.add(said)
+            self.note(f"signal missing (changes no reward): {said}")
 
     def tasks_line(self) -> str:
         """How many tasks were admitted and refused so far."""

@@ -7,12 +7,14 @@ Must not know: training, who prints the outcome.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from practicum.config.sections import JudgeConfig
 from practicum.pipeline.agents import Agent, noop_agent, oracle_agent
 from practicum.records.task import Task
 from practicum.records.trajectory import Trajectory
@@ -21,6 +23,7 @@ from practicum.rollouts.groups import run_attempts
 from practicum.rollouts.harness import Harness
 from practicum.sandboxes.contract import SandboxProvider
 from practicum.verification.contract import Verifier
+from practicum.verification.runners.drivers import Drivers
 
 OnDone = Callable[[Trajectory], None]
 
@@ -39,21 +42,26 @@ def open_boxes(run_id: str = "adhoc") -> AbstractAsyncContextManager[SandboxProv
 
     Raises `UnsupportedControl` or `CreateFailed`, with a fix, where this host cannot make a box.
     """
-    from practicum.sandboxes.bubblewrap import open_bubblewrap
+    from practicum.sandboxes.provider import open_provider
 
-    return open_bubblewrap(run_id=run_id, limits_by="cgroup-or-rlimit")
+    return open_provider(run_id=run_id, limits_by="cgroup-or-rlimit")
 
 
 @asynccontextmanager
-async def open_workshop(max_concurrent: int | None = None) -> AsyncIterator[Workshop]:
-    """Boxes and a judge; `max_concurrent` attempts at once, twice the processors where not given.
+async def open_workshop(max_concurrent: int | None = None, judge: JudgeConfig | None = None) -> AsyncIterator[Workshop]:
+    """Boxes and a verifier; `max_concurrent` attempts at once, twice the processors where not given.
 
-    Raises what `open_boxes` raises.
+    `judge` names a model for the signal of that name. Raises what `open_boxes` and `open_signals` raise.
     """
-    from practicum.verification.judge import ExecutionVerifier
+    from practicum.pipeline.signals import open_signals
+    from practicum.verification.opening import open_verifier
 
-    async with open_boxes() as provider:
-        yield Workshop(provider, ExecutionVerifier(provider), max_concurrent or 2 * (os.cpu_count() or 1))
+    async with (
+        open_boxes() as provider,
+        open_verifier(provider) as executing,
+        open_signals(provider, executing, judge) as verifier,
+    ):
+        yield Workshop(provider, verifier, max_concurrent or 2 * (os.cpu_count() or 1))
 
 
 async def run_specs(
@@ -104,7 +112,27 @@ async def check_tasks(workshop: Workshop, tasks: Sequence[Task], *, on_done: OnD
     # Doing nothing needs no box to do it in: the untouched task is what is judged.
     untouched = [replace(spec, untouched=True) for spec in specs_for(tasks, noop)]
     noops = await run_specs(workshop, noop, untouched, on_done=on_done)
-    return [admit(task, *pair) for task, *pair in zip(tasks, golds, noops, strict=True)]
+    permits, drivers = asyncio.Semaphore(workshop.max_concurrent), Drivers(workshop.provider)
+
+    async def vetted(task: Task, gold: Trajectory, noop: Trajectory) -> Admission:
+        async with permits:
+            return await _vet(workshop, drivers, admit(task, gold, noop), gold)
+
+    return await asyncio.gather(*map(vetted, tasks, golds, noops))
+
+
+async def _vet(workshop: Workshop, drivers: Drivers, admission: Admission, gold: Trajectory) -> Admission:
+    """Refuse a task whose tests do not bear sentinels, and name them: their verdicts would be left to chance."""
+    from practicum.verification.vetting import vet_sentinels
+
+    if admission.unscorable or gold.verdict is None or gold.submission is None or not admission.task.solution:
+        return admission
+    spoilt = await vet_sentinels(workshop.provider, admission.task, gold.submission, gold.verdict, drivers=drivers)
+    if not spoilt:
+        return admission
+    names = ", ".join(f'"{name}"' for name in spoilt)
+    reason = f"the gold passes {names} only where it is run once: add `unguarded = [{names}]` to [practicum.tests]"
+    return replace(admission, admitted=False, reason=reason)
 
 
 def admit(task: Task, gold: Trajectory, noop: Trajectory) -> Admission:

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from practicum.evaluation.evaluate import EvalResult, summarise
+from practicum.pipeline.canaries import CanaryGuard
 from practicum.pipeline.orders import Done, Order
+from practicum.pipeline.rewards import Rewards
 from practicum.pipeline.run import Run, specs_of
 from practicum.policies.local.saved import files_of
 from practicum.records.trajectory import Trajectory
@@ -27,8 +29,8 @@ from practicum.training.schedules import linear
 from practicum.training.trainer import Trainer
 
 
-def learn(run: Run, trainer: Trainer) -> None:
-    """All updates that are left, from `run.state.version` on."""
+def learn(run: Run, trainer: Trainer, guard: CanaryGuard, rewards: Rewards) -> None:
+    """All updates that are left, from `run.state.version` on. Raises `CanaryDeviated`."""
     rl, state = run.config.rl, run.state
     gate = StalenessGate(run.config.rollout.max_staleness)
     trainer.set_weight_decay(rl.weight_decay)
@@ -37,19 +39,27 @@ def learn(run: Run, trainer: Trainer) -> None:
         run.console.phase(f"Reinforcement learning: {rl.updates} updates")
     while state.version < rl.updates:
         while dispatched < rl.updates and gate.may_dispatch(dispatched, state.version):
-            _dispatch(run, dispatched, gate.needed_version(dispatched))
+            if dispatched not in run.replay:
+                _dispatch(run, dispatched, gate.needed_version(dispatched))
+            if guard.due(dispatched):
+                guard.ask(f"after-batch-{dispatched}")
             dispatched += 1
         batch = state.version
         with run.meter.span("wait for rollouts"):
-            done = run.process.wait(f"rl-{batch}")
+            done = run.replay.take(batch) if batch in run.replay else run.process.wait(f"rl-{batch}")
         trajectories = run.account(done, update=batch + 1)
         with run.meter.span("records"):
             run.folder.store.append("rl", batch + 1, trajectories)
+        if guard.due(batch):
+            guard.hear(f"after-batch-{batch}", update=batch + 1)
         start = time.perf_counter()
         with run.meter.span("update"):
-            selection = select(trajectories)
+            trained = rewards.corrected(trajectories, run.show, update=batch + 1)
+            selection = select(trained)
             metrics = _update(run, trainer, selection, batch)
         row = _row(batch, done, trajectories, selection, metrics, time.perf_counter() - start)
+        if run.config.reward.correction != "none":
+            row["reward_corrected"] = _mean([t.reward for t in trained if t.reward is not None])
         with run.meter.span("records"):
             publish(run, trainer, batch + 1)
         run.show(row)
@@ -59,8 +69,10 @@ def learn(run: Run, trainer: Trainer) -> None:
         if state.version % run.config.evaluation.every == 0 or state.version == rl.updates:
             watch(run)
         run.commit()
-        # A resume samples its first batches from as many versions behind the newest.
-        keep = {0, state.best_version, *range(state.version - gate.max_staleness, state.version + 1)}
+        # A resume begins at the newest, or at the last that is trusted, and samples from versions behind it.
+        keep = {0, state.best_version}
+        for newest in (state.version, state.trusted):
+            keep.update(range(newest - gate.max_staleness, newest + 1))
         run.versions.prune(keep)
 
 
@@ -133,6 +145,10 @@ def _update(run: Run, trainer: Trainer, selection: Selection, batch: int) -> dic
     )
 
 
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
 def _row(
     batch: int,
     done: Done,
@@ -157,7 +173,7 @@ def _row(
         "update": batch + 1,
         "phase": "rl",
         "success": sum(t.passed for t in trajectories) / len(rewards) if rewards else None,
-        "reward": sum(rewards) / len(rewards) if rewards else None,
+        "reward": _mean(rewards),
         "groups_with_signal": selection.with_signal / selection.groups if selection.groups else 0.0,
         "masked": selection.masked,
         "staleness": sum(staleness) / len(staleness) if staleness else None,

@@ -11,6 +11,10 @@ Every row has `kind`; keys may be missing or null where nothing was measured, an
     {"kind": "update", "update": n ≥ 1, "phase": "rl", "success", "reward", "entropy", "groups_with_signal",
      "staleness", "episodes", "boxes_per_s", "loss", "kl", "clip_fraction", "time": {stage: seconds}}
     {"kind": "evaluation", "split": "validation" | "test", "update", "rate", "low", "high", "n"}
+    {"kind": "canary", "update", "look": name, "judged": n, "deviations": [{"name", "said"}]}   one look at canaries
+    {"kind": "correction", "update", "task", "form", "false_positive", "false_negative", "raw": [r], "corrected": [r],
+     "clipped": n}                                                     rewards of one task, as judged and as trained
+    {"kind": "signal", "signal": name, "missing": n, "reason", "update"}                  verdicts lack a signal
     {"kind": "fault", "fault": error kind, "handled": "retried" | "masked" | …, "message", "count": 1, "update"}
 
 `success` and `groups_with_signal` are shares in [0, 1], `reward` and `staleness` means over the attempts of the

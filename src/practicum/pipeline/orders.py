@@ -1,7 +1,7 @@
 """What the trainer's process and the rollout worker say to each other.
 
 Owns: the messages, as frozen data that pickles.
-Invariant: every order that is accepted is answered once, by `Done` or `Failed`.
+Invariant: every order that is accepted is answered once, by `Done`, `Judged` or `Failed`.
 Must not know: how orders are carried out.
 """
 
@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from practicum.config.sections import RolloutConfig, SandboxConfig
+from practicum.config.sections import JudgeConfig, RolloutConfig, SandboxConfig
+from practicum.records.task import Task
 from practicum.records.trajectory import Trajectory
+from practicum.records.verdict import Submission, Verdict
 from practicum.rollouts.attempt import AttemptSpec
 
 Who = Literal["oracle", "noop", "demonstrator", "model"]
@@ -31,6 +33,7 @@ class WorkerSetup:
     tokenizer: str
     checkpoints: Path
     snapshots: Path
+    judge: JudgeConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,14 @@ class Order:
     specs: tuple[AttemptSpec, ...]
     version: int = 0
     most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judge `items` anew, by the very verifier that judges the run's attempts."""
+
+    id: str
+    items: tuple[tuple[Task, Submission], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +83,15 @@ class Done:
     order: str
     trajectories: tuple[Trajectory, ...]
     seconds: float
+    boxes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts on all items of a `Judge`, in its order; `boxes` created meanwhile."""
+
+    order: str
+    verdicts: tuple[Verdict, ...]
     boxes: int
 
 

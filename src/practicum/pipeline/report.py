@@ -27,6 +27,7 @@ from practicum.pipeline import wording
 from practicum.pipeline.charts import NARROW, Point, Series, interval_chart, line_chart
 from practicum.pipeline.runfolder import RunFolder
 from practicum.pipeline.story import cut, pick_stories
+from practicum.pipeline.verifier_report import judge_section
 from practicum.records.task import Task
 from practicum.trajectories.durable import write_atomic
 from practicum.trajectories.store import TrajectoryStore
@@ -103,6 +104,7 @@ def _content(folder: RunFolder, tasks: Mapping[str, Task], markup: Any) -> dict[
         "updates": summary.get("updates", len(rows["update"])),
         "faults": _faults(rows["fault"], summary),
         "admission": _admission(rows["admission"]),
+        "judge": judge_section(folder, rows),
         "stories": pick_stories(folder.store, tasks),
         "provenance": _provenance(folder, summary),
         "cut": cut,

@@ -17,10 +17,21 @@ from types import TracebackType
 from typing import Self
 
 from practicum.errors import PracticumError, TrainerError
-from practicum.pipeline.orders import Closed, Done, Failed, Order, Progress, Ready, Stop, WorkerSetup
+from practicum.pipeline.orders import (
+    Closed,
+    Done,
+    Failed,
+    Judge,
+    Judged,
+    Order,
+    Progress,
+    Ready,
+    Stop,
+    WorkerSetup,
+)
 
 OnProgress = Callable[[Progress], None]
-_Word = Ready | Progress | Done | Closed | Failed
+_Word = Ready | Progress | Done | Judged | Closed | Failed
 START_S = 60.0
 STOP_S = 30.0
 
@@ -32,7 +43,7 @@ class RolloutProcess:
         self._setup = setup
         self._order_s = order_s
         self._on_progress = on_progress
-        self._answers: dict[str, Done] = {}
+        self._answers: dict[str, Done | Judged] = {}
         self._words: queue.SimpleQueue[_Word | None] = queue.SimpleQueue()
         self.host: dict[str, str] = {}
         self.closed: Closed | None = None
@@ -61,7 +72,7 @@ class RolloutProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    def send(self, order: Order) -> None:
+    def send(self, order: Order | Judge) -> None:
         """Queue an order; orders are carried out in turn."""
         try:
             self._connection.send(order)
@@ -70,9 +81,20 @@ class RolloutProcess:
 
     def wait(self, order: str) -> Done:
         """The answer to `order`, whenever it came. Raises what the worker raised, or `TrainerError` on silence."""
+        answer = self._answer(order)
+        assert isinstance(answer, Done)
+        return answer
+
+    def wait_judged(self, order: str) -> Judged:
+        """The same for a `Judge`."""
+        answer = self._answer(order)
+        assert isinstance(answer, Judged)
+        return answer
+
+    def _answer(self, order: str) -> Done | Judged:
         while order not in self._answers:
             message = self._hear(self._order_s)
-            if isinstance(message, Done):
+            if isinstance(message, (Done, Judged)):
                 self._answers[message.order] = message
             elif isinstance(message, Progress) and self._on_progress is not None:
                 self._on_progress(message)
@@ -96,7 +118,7 @@ class RolloutProcess:
             if isinstance(message, Closed):
                 return message
 
-    def _hear(self, timeout_s: float) -> Ready | Progress | Done | Closed:
+    def _hear(self, timeout_s: float) -> Ready | Progress | Done | Judged | Closed:
         """The next word of the worker; raises the error it reports."""
         try:
             message = self._words.get(timeout=timeout_s)

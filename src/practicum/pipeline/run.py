@@ -13,7 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from practicum.config import RunConfig
 from practicum.errors import StoreError
@@ -21,6 +21,7 @@ from practicum.pipeline.console import RunConsole
 from practicum.pipeline.orders import Done
 from practicum.pipeline.rollout_process import RolloutProcess
 from practicum.pipeline.runfolder import RunFolder
+from practicum.pipeline.signals import missing_rows
 from practicum.policies.local.renderer import LocalRenderer
 from practicum.policies.local.tokenizer import Tokenizer
 from practicum.records.task import Task
@@ -30,6 +31,9 @@ from practicum.telemetry import Meter
 from practicum.trajectories.durable import write_atomic
 from practicum.weights.store import VersionStore
 
+if TYPE_CHECKING:
+    from practicum.pipeline.rescoring import Replay
+
 STATE_FILE = "state.json"
 
 
@@ -37,11 +41,13 @@ STATE_FILE = "state.json"
 class RunState:
     """Counters that a resume takes over. `version` is the number of updates made, `learned` of those with signal.
 
+    Batches of the first `trusted` updates were followed by a good look at the canaries.
     `outcomes` holds (batch, task id, success rate) for the sampler.
     """
 
     version: int = 0
     learned: int = 0
+    trusted: int = 0
     best_version: int = 0
     best_rate: float = -1.0
     episodes: int = 0
@@ -49,12 +55,13 @@ class RunState:
     boxes_leaked: int = 0
     outcomes: list[tuple[int, str, float]] = field(default_factory=list)
     faults: dict[str, int] = field(default_factory=dict)
+    signals_missing: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
 class Run:
-    """One run in progress. `tasks` holds the admitted tasks of each split."""
+    """One run in progress. `tasks` holds the admitted tasks of each split, `replay` batches not to be sampled."""
 
     folder: RunFolder
     config: RunConfig
@@ -62,6 +69,7 @@ class Run:
     process: RolloutProcess
     tokenizer: Tokenizer
     tasks: dict[str, list[Task]]
+    replay: Replay
     state: RunState = field(default_factory=RunState)
     meter: Meter = field(default_factory=Meter)
 
@@ -75,7 +83,7 @@ class Run:
         self.console.show(row)
 
     def account(self, done: Done, *, update: int) -> list[Trajectory]:
-        """Count what an order came to; faults get a row each kind. Returns its trajectories."""
+        """Count what an order came to; faults and missing signals get a row each kind. Returns its trajectories."""
         trajectories = list(done.trajectories)
         self.state.episodes += len(trajectories)
         self.state.boxes_created += done.boxes
@@ -84,6 +92,10 @@ class Run:
             self.state.faults[kind] = self.state.faults.get(kind, 0) + count
             row = {"kind": "fault", "fault": kind, "handled": "masked", "message": message[:500], "count": count}
             self.show(row | {"update": update})
+        for lack in missing_rows(trajectories, update=update):
+            name, missing = lack["signal"], self.state.signals_missing
+            missing[name] = missing.get(name, 0) + lack["missing"]
+            self.show(lack)
         return trajectories
 
     def commit(self) -> None:

@@ -13,6 +13,10 @@ Must not know: how the rows are made.
     audit.jsonl      hash-chained decisions (`pipeline.audit`)
     summary.json     written once, at the end: its presence says that the run finished
     report.html      self-contained
+    noise.json       error rates that the run trains by (`pipeline.rewards`), where it has any
+    suspect.json     after a bad look at the canaries, until a resume (`pipeline.canaries`)
+    rescored/        verdicts of a later judge (`pipeline.rescoring`); rescoring.json where the run went on with them
+    spotchecks.jsonl rulings of people, and estimates.json what they come to (`pipeline.spotchecks`)
     aside/           what a resume set apart because it was newer than the checkpoint
     lock             held while a run writes; names its pid
 """

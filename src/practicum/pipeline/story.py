@@ -75,12 +75,13 @@ def tell(trajectory: Trajectory, title: str, phase: str, update: int, task: Task
     facts = [("task", trajectory.task_id), ("task digest", trajectory.task_digest)]
     if task is not None:
         facts.append(("frozen tests", task.verification.digest))
-        facts.append(("layer", task.layer))
+        facts.append(("layer", str(task.layer)))
     if submission is not None:
         facts.append(("submission", submission.digest))
     if verdict is not None:
         facts.append(("verifier", verdict.verifier_version or "not recorded"))
         facts += [(key, str(value)) for key, value in verdict.evidence.items() if isinstance(value, (str, int, float))]
+        facts += [(f"signal: {s.name}", f"{s.score:.3f}, weight {s.weight:g}") for s in verdict.signals]
         facts += [(f"finding: {f.kind}", f"{f.path}: {f.evidence}") for f in verdict.findings]
     facts += [("policy version", str(trajectory.policy_version)), ("seed", str(trajectory.seed)), ("id", trajectory.id)]
     return Story(

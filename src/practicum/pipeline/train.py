@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from practicum.config import RunConfig
-from practicum.errors import NothingLearned
+from practicum.errors import CanaryDeviated, NothingLearned
 from practicum.evaluation.evaluate import EvalResult, compare, summarise
+from practicum.pipeline.canaries import CanaryGuard, forget_suspect, suspect
 from practicum.pipeline.console import RunConsole
 from practicum.pipeline.learn import evaluate, learn, publish, watch
 from practicum.pipeline.orders import Closed, WorkerSetup
@@ -29,9 +30,12 @@ from practicum.pipeline.prepare import (
     warm_start,
 )
 from practicum.pipeline.report import write_report
+from practicum.pipeline.rescoring import begin_rescored, finish_laying, open_replay
+from practicum.pipeline.rewards import Rewards, open_rewards
 from practicum.pipeline.rollout_process import RolloutProcess
 from practicum.pipeline.run import Run, RunState, last_state, split_of
 from practicum.pipeline.runfolder import RunFolder
+from practicum.pipeline.signals import check_judge
 from practicum.policies.local.model import Decoder, ModelShape, use_threads
 from practicum.policies.local.tokenizer import Tokenizer
 from practicum.records.task import Task
@@ -42,9 +46,12 @@ from practicum.weights.store import VersionStore
 TASKS_FOLDER = "tasks"
 
 
-def train(config: RunConfig, *, root: Path, resume: Path | None, console: RunConsole) -> dict[str, Any]:
+def train(
+    config: RunConfig, *, root: Path, resume: Path | None, console: RunConsole, rescored: bool = False
+) -> dict[str, Any]:
     """Run `config` in a new folder under `root`, or continue the run in `resume`; returns the summary.
 
+    With `rescored`, the run in `resume` goes back to its first version and on with its re-scored rewards.
     Raises `PracticumError` subclasses, and `KeyboardInterrupt` with the line that continues the run.
     """
     started = time.perf_counter()
@@ -53,7 +60,13 @@ def train(config: RunConfig, *, root: Path, resume: Path | None, console: RunCon
     with folder:
         console.note(f"run folder: {folder.path}")
         try:
+            if rescored:
+                begin_rescored(folder)
             return _run(folder, config, console, resumed=resume is not None, started=started)
+        except CanaryDeviated:
+            write_report(folder)
+            console.note(f"the run stopped here; see {folder.report_path}")
+            raise
         except KeyboardInterrupt:
             folder.audit("interrupted")
             raise KeyboardInterrupt(f"stopped cleanly; continue with: practicum train --resume {folder.path}") from None
@@ -66,6 +79,9 @@ def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: 
         console.phase("Tasks")
         lay_tasks(config.tasks, tasks_folder)
     tasks = read_tasks(tasks_folder)
+    if (note := check_judge(config.judge, tasks)) is not None:
+        console.note(note)
+    rewards = open_rewards(folder, config.reward)
     tokenizer = train_tokenizer(tasks)
     setup = WorkerSetup(
         run_id=folder.id,
@@ -76,22 +92,29 @@ def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: 
         tokenizer=tokenizer.to_json(),
         checkpoints=folder.checkpoints,
         snapshots=folder.path / "snapshots",
+        judge=config.judge,
     )
     process = RolloutProcess(setup, on_progress=lambda p: console.doing(f"{p.order}: {p.done}/{p.total}"))
     with process:
-        run = Run(folder, config, console, process, tokenizer, {}, state or RunState())
+        run = Run(folder, config, console, process, tokenizer, {}, open_replay(folder), state or RunState(trusted=-1))
+        guard = CanaryGuard(run, tasks_folder)
         trainer = _trainer(config, tokenizer)
         if state is None:
-            _begin(run, trainer, tasks)
+            guard.check("start", update=-1)
+            _begin(run, trainer, tasks, rewards)
             publish(run, trainer, 0)
             evaluate(run, "test", 0, config.evaluation.test_samples)
             watch(run)
+            guard.begin()
+            guard.check("baseline", update=0)
             run.commit()
         else:
+            guard.begin()
+            guard.check(f"resumed-{state.version}", update=state.version)
             run.tasks = _admitted(folder, tasks)
             _take_back(trainer, run.versions, state.version)
         updates_before = run.state.version
-        learn(run, trainer)
+        learn(run, trainer, guard, rewards)
         if run.state.version == updates_before and resumed:
             raise NothingLearned(
                 f"{folder.path} has made all its {config.rl.updates} updates",
@@ -99,15 +122,16 @@ def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: 
             )
         if run.state.best_version != 0:
             evaluate(run, "test", run.state.best_version, config.evaluation.test_samples, when=run.state.version)
+        guard.check("end", update=run.state.version)
         closed = process.stop()
     run.state.boxes_leaked += closed.leaked
     return _finish(run, closed, time.perf_counter() - started, {task.id: task for task in tasks})
 
 
-def _begin(run: Run, trainer: Trainer, tasks: Sequence[Task]) -> None:
+def _begin(run: Run, trainer: Trainer, tasks: Sequence[Task], rewards: Rewards) -> None:
     """Admission and warm start. The held-out tasks are vetted while the first steps are made."""
     run.console.phase("Admission: the gold must pass, doing nothing must fail")
-    training = split_of(tasks, "train")
+    training = rewards.fit(split_of(tasks, "train"), run.show)
     held_out = [task for task in tasks if task.split != "train"]
     with run.meter.span("admission"):
         ask_admission(run, "train", training)
@@ -124,13 +148,21 @@ def _where_to_start(folder: RunFolder, config: RunConfig, *, resumed: bool) -> R
     """The state to continue from; what was recorded after it is set apart. None to start from the beginning."""
     if not resumed:
         return None
-    if folder.status == "finished":
+    finish_laying(folder)
+    if folder.summary() is not None:
         raise NothingLearned(
             f"{folder.path} is finished: {config.rl.updates} updates were made",
             fix="start a new run with more: --set rl.updates=N",
         )
-    state = last_state(VersionStore(folder.checkpoints))
+    versions = VersionStore(folder.checkpoints)
+    doubt = suspect(folder)
+    if doubt is not None:  # what followed the last good look does not train, and neither do weights that saw it
+        versions.prune([version for version in versions.versions() if version <= doubt["trusted"]])
+    state = last_state(versions)
     folder.truncate_after(state.version if state else -1)
+    if doubt is not None:
+        folder.audit("suspect_set_apart", trusted=doubt["trusted"], batches=doubt["batches"])
+        forget_suspect(folder)
     folder.audit("resumed", version=state.version if state else None)
     return state
 
@@ -189,6 +221,7 @@ def _finish(run: Run, closed: Closed, wall_s: float, tasks: dict[str, Task]) -> 
         "boxes": {"created": state.boxes_created, "leaked": state.boxes_leaked},
         "faults": dict(state.faults),
         "faults_handled": {kind: {"masked": count} for kind, count in state.faults.items()},
+        "signals_missing": dict(state.signals_missing),
         "time": {stage: round(seconds, 1) for stage, seconds in state.seconds.items()},
         "provenance": dict(run.process.host),
         "report": str(folder.report_path),

@@ -21,7 +21,9 @@ from multiprocessing.connection import Connection
 from practicum.errors import PracticumError, TrainerError
 from practicum.pipeline.agents import Agent, noop_agent, oracle_agent
 from practicum.pipeline.execute import Workshop, run_specs
-from practicum.pipeline.orders import Closed, Done, Failed, Order, Progress, Ready, Stop, WorkerSetup
+from practicum.pipeline.judging import judge_all
+from practicum.pipeline.orders import Closed, Done, Failed, Judge, Judged, Order, Progress, Ready, Stop, WorkerSetup
+from practicum.pipeline.signals import open_signals
 from practicum.policies.demonstrator import demonstration
 from practicum.policies.local.engine import Generator, LocalEngine
 from practicum.policies.local.model import use_threads
@@ -32,13 +34,14 @@ from practicum.policies.scripted import ScriptedPolicy
 from practicum.records.trajectory import Trajectory
 from practicum.rollouts.attempt import AttemptSpec
 from practicum.rollouts.session import Budgets
-from practicum.sandboxes.bubblewrap import BubblewrapProvider, open_bubblewrap
+from practicum.sandboxes.provider import HostProvider, open_provider
 from practicum.sandboxes.snapshots import DirectorySnapshots
-from practicum.verification.judge import ExecutionVerifier
+from practicum.verification.opening import open_verifier
 from practicum.verification.reuse import ReusingVerifier
 from practicum.weights.store import VersionStore
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_Inbox = asyncio.Queue[Order | Judge | Stop | None]
 
 
 def serve(connection: Connection, setup: WorkerSetup) -> None:
@@ -59,23 +62,25 @@ def serve(connection: Connection, setup: WorkerSetup) -> None:
 
 
 async def _serve(connection: Connection, setup: WorkerSetup) -> None:
-    inbox: asyncio.Queue[Order | Stop | None] = asyncio.Queue()
+    inbox: _Inbox = asyncio.Queue()
     loop = asyncio.get_running_loop()
     reader = loop.run_in_executor(None, _read, connection, loop, inbox)
-    async with open_bubblewrap(
-        run_id=setup.run_id, limits_by=setup.sandbox.limits_by, snapshots=DirectorySnapshots(setup.snapshots)
-    ) as provider:
-        judge = ExecutionVerifier(provider, max_concurrent=setup.sandbox.verify_concurrent, seed=setup.seed)
-        verifier = ReusingVerifier(judge)
+    snapshots = DirectorySnapshots(setup.snapshots)
+    async with (
+        open_provider(run_id=setup.run_id, limits_by=setup.sandbox.limits_by, snapshots=snapshots) as provider,
+        open_verifier(provider, max_concurrent=setup.sandbox.verify_concurrent, seed=setup.seed) as executing,
+        open_signals(provider, executing, setup.judge) as shaping,
+    ):
+        verifier = ReusingVerifier(shaping)
         workshop = Workshop(provider, verifier, setup.sandbox.max_concurrent)
         crew = _Crew(setup)
         connection.send(
             Ready(provider.layer_info("python") | {"verifier": verifier.version, "provider": provider.name})
         )
         current: asyncio.Task[None] | None = None
-        waiting: list[Order] = []
-        while isinstance(message := await _next(inbox, current), Order) or message == "ended":
-            if isinstance(message, Order):
+        waiting: list[Order | Judge] = []
+        while isinstance(message := await _next(inbox, current), (Order, Judge)) or message == "ended":
+            if isinstance(message, (Order, Judge)):
                 waiting.append(message)
             elif current is not None:
                 current.result()
@@ -93,9 +98,11 @@ async def _serve(connection: Connection, setup: WorkerSetup) -> None:
     await reader
 
 
-def _read(connection: Connection, loop: asyncio.AbstractEventLoop, inbox: asyncio.Queue[Order | Stop | None]) -> None:
+def _read(
+    connection: Connection, loop: asyncio.AbstractEventLoop, inbox: asyncio.Queue[Order | Judge | Stop | None]
+) -> None:
     """Runs in a thread: pass messages on until `Stop` or the end of the connection (None)."""
-    message: Order | Stop | None = None
+    message: Order | Judge | Stop | None = None
     while not isinstance(message, Stop):
         try:
             message = connection.recv()
@@ -106,9 +113,7 @@ def _read(connection: Connection, loop: asyncio.AbstractEventLoop, inbox: asynci
             return
 
 
-async def _next(
-    inbox: asyncio.Queue[Order | Stop | None], current: asyncio.Task[None] | None
-) -> Order | Stop | str | None:
+async def _next(inbox: _Inbox, current: asyncio.Task[None] | None) -> Order | Judge | Stop | str | None:
     """The next message, or "ended" when the order that is being carried out has."""
     getter = asyncio.create_task(inbox.get())
     await asyncio.wait({getter, current} if current else {getter}, return_when=asyncio.FIRST_COMPLETED)
@@ -119,10 +124,13 @@ async def _next(
 
 
 async def _carry_out(
-    order: Order, workshop: Workshop, provider: BubblewrapProvider, crew: _Crew, connection: Connection
+    order: Order | Judge, workshop: Workshop, provider: HostProvider, crew: _Crew, connection: Connection
 ) -> None:
     if isinstance(workshop.verifier, ReusingVerifier):
         workshop.verifier.forget()
+    if isinstance(order, Judge):
+        await _judge(order, workshop, provider, connection)
+        return
     start, before, done = time.perf_counter(), provider.created, 0
 
     def progress(_: Trajectory) -> None:
@@ -139,6 +147,16 @@ async def _carry_out(
         return
     seconds = time.perf_counter() - start
     connection.send(Done(order.id, tuple(trajectories), seconds, provider.created - before))
+
+
+async def _judge(order: Judge, workshop: Workshop, provider: HostProvider, connection: Connection) -> None:
+    before = provider.created
+    try:
+        verdicts = await judge_all(workshop.verifier, order.items)
+    except PracticumError as error:
+        connection.send(Failed(order.id, error))
+        return
+    connection.send(Judged(order.id, tuple(verdicts), provider.created - before))
 
 
 @dataclass

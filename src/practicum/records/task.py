@@ -1,6 +1,6 @@
 """The task: checkable work as frozen data.
 
-Owns: `Task`, `Limits`, `Verification`, `PlainCheck` and the digest that names a task.
+Owns: `Task`, `Limits`, `Verification`, `PlainCheck`, `RewardRule` and the digest that names a task.
 Invariant: two tasks with one digest ask for the same work, in the same environment, judged the same way.
 Must not know: disks, boxes, policies.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from practicum.records.recipe import Recipe
 from practicum.records.tree import Tree, digest_of, tree_digest
 
 Runner = Literal["plain", "pytest", "unittest", "command", "harbor"]
@@ -43,11 +44,22 @@ class PlainCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class RewardRule:
+    """How an outcome becomes a number: a table by name, and signals that may take up to `band` off a pass."""
+
+    table: str = "default"
+    band: float = 0.0
+    signals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """How a submission is judged.
 
     `tests` are the frozen files, by name under `tests/`; only the judge's box ever holds them.
     `fail_to_pass` fail on the untouched task and must pass; `pass_to_pass` must keep passing.
+    `unguarded` are patterns of ids of pytest and unittest tests that cannot be run more than once in a process, and so
+    are run without sentinels.
     """
 
     runner: Runner
@@ -59,13 +71,20 @@ class Verification:
     build: str | None = None
     plain: PlainCheck | None = None
     timeout_s: float = 30.0
+    unguarded: tuple[str, ...] = ()
+    reward: RewardRule = RewardRule()
 
     @property
     def digest(self) -> str:
         """Digest of the frozen tests and of everything that decides the outcome."""
         plain = [self.plain.entry, self.plain.cases, self.plain.generator] if self.plain else None
+        # Keys that came later are left out where they say nothing, so that older tasks keep their digests.
+        later: dict[str, Any] = {"unguarded": sorted(self.unguarded)} if self.unguarded else {}
+        if self.reward != RewardRule():
+            later["reward"] = [self.reward.table, float(self.reward.band), sorted(self.reward.signals)]
         return digest_of(
-            {
+            later
+            | {
                 "runner": self.runner,
                 "tests": tree_digest(self.tests),
                 "files": list(self.files),
@@ -91,7 +110,7 @@ class Task:
     instruction: str
     files: Tree
     verification: Verification
-    layer: str = "python"
+    layer: str | Recipe = "python"
     workspace: str = "/app"
     editable: tuple[str, ...] = ("**",)
     limits: Limits = Limits()
@@ -111,7 +130,7 @@ class Task:
                 "schema": 1,
                 "instruction": self.instruction,
                 "files": tree_digest(self.files),
-                "layer": self.layer,
+                "layer": self.layer if isinstance(self.layer, str) else {"recipe": self.layer.digest},
                 "workspace": self.workspace,
                 "editable": list(self.editable),
                 "limits": limits,

@@ -40,7 +40,8 @@ class Turn:
     """One exchange. `prompt_ids` are *all* ids the policy was shown for this turn.
 
     `sampled_ids` and `logprobs` (natural log, under the distribution sampled from) are as long
-    as each other. `timing` is in seconds by stage. Snapshots are tree digests.
+    as each other. `timing` is in seconds by stage. Snapshots are tree digests. `failed` says whether the action came to
+    nothing (a command that did not exit with 0, an edit that could not be made); None where nobody recorded it.
     """
 
     index: int
@@ -55,6 +56,7 @@ class Turn:
     snapshot_before: str
     snapshot_after: str
     timing: Mapping[str, float] = field(default_factory=dict)
+    failed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The verdict: what was decided about a submission, on what evidence.
 
-Owns: `Verdict`, `Finding`, `Signal`, `Submission` and the default reward table.
+Owns: `Verdict`, `Finding`, `Signal`, `Missing`, `Submission` and the default reward table.
 Invariant: only a `valid` verdict carries a reward; a fault of the judge or of the host never does.
 Must not know: how tests are run.
 """
@@ -36,6 +36,13 @@ class Signal:
     score: float
     weight: float = 1.0
     reliability: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Why there is no score under a name. Never a 0: what is missing changes no reward."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from practicum.errors import (
     BoxOutOfMemory,
     BoxPathError,
     CreateFailed,
+    LayerFailed,
     PolicyRefused,
     PracticumError,
     SandboxDied,
@@ -29,7 +30,7 @@ from practicum.errors import (
 )
 from practicum.policies.contract import Message, Policy, Renderer
 from practicum.records.task import Task
-from practicum.records.trajectory import Fault, StopReason, Trajectory
+from practicum.records.trajectory import Fault, StopReason, Trajectory, Turn
 from practicum.records.verdict import Finding, Submission, Verdict
 from practicum.rollouts.harness import Harness
 from practicum.rollouts.session import Session
@@ -37,6 +38,8 @@ from practicum.sandboxes.contract import BoxSpec, Sandbox, SandboxProvider
 from practicum.scheduling.retry import Backoff
 from practicum.telemetry import Meter
 from practicum.verification.contract import Verifier
+from practicum.verification.process import conduct
+from practicum.verification.shaping import completed
 from practicum.verification.submission import collect
 
 SOLUTION_MOUNT = "/solution"
@@ -94,6 +97,10 @@ class _Rollout:
     verdict: Verdict | None = None
     meter: Meter = field(default_factory=Meter)
 
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return self.session.turns if self.session else ()
+
 
 async def run_attempt(
     spec: AttemptSpec,
@@ -122,7 +129,7 @@ async def run_attempt(
         if error.category == "data" and not isinstance(error, PolicyRefused):
             raise
         fault = Fault(error.kind, error.message)
-    turns = rollout.session.turns if rollout.session else ()
+    turns = rollout.turns
     cost = {f"{stage}_s": seconds for stage, seconds in rollout.meter.seconds.items()}
     for stage in ("generate", "act", "snapshot"):
         cost[f"{stage}_s"] = sum(turn.timing[stage] for turn in turns)
@@ -244,7 +251,7 @@ async def _leased(
                     failure = error
                 meter.count("lease_retries")
                 delay = next(delays, None)
-                if delay is None:
+                if delay is None or isinstance(failure, LayerFailed):  # which trying again would not help
                     raise failure
                 await asyncio.sleep(delay)
         meter.count("boxes")
@@ -256,6 +263,7 @@ async def _leased(
 async def _carry_out(task: Task, box: Sandbox) -> Submission:
     """What may leave the box. A workspace that cannot be carried out is the candidate's doing: nothing leaves."""
     try:
+        await box.quiet()  # what it left running could keep the listing from ever being done
         listing = await box.list_tree(task.workspace, max_bytes=2 * task.limits.disk_bytes)
         return collect(task, listing)
     except (BoxPathError, SubmissionError) as error:
@@ -285,6 +293,8 @@ async def _judge(spec: AttemptSpec, rollout: _Rollout, verifier: Verifier) -> No
                     raise
                 continue
             if rollout.verdict.status != "unscorable":
+                # Here and not in the verifier, which may give one verdict for equal submissions of several attempts.
+                rollout.verdict = completed(spec.task, rollout.verdict, conduct(spec.task, rollout.turns))
                 return
         reason = rollout.verdict.reason if rollout.verdict else None
         raise VerifierError(f"the submission could not be judged: {reason or 'no reason given'}")

@@ -51,7 +51,9 @@ class Harness:
             except BoxOutOfMemory:
                 # Recorded, since it is what the policy is to learn from; the workspace is gone with the box.
                 spans = {"act": time.perf_counter() - start, "snapshot": 0.0}
-                session.record(reply, observation=_GONE, snapshot_before=before, snapshot_after="", timing=spans)
+                session.record(
+                    reply, observation=_GONE, snapshot_before=before, snapshot_after="", timing=spans, failed=True
+                )
                 raise
             session.record(
                 reply,
@@ -59,6 +61,7 @@ class Harness:
                 snapshot_before=before,
                 snapshot_after=after,
                 timing={"act": act_s, "snapshot": time.perf_counter() - start - act_s},
+                failed=observation.failed,
             )
             if reply.action.tool == "submit":
                 return "submitted"
@@ -75,16 +78,16 @@ class Harness:
         if action.tool == "submit":
             return Observation("")
         if action.tool == "invalid":
-            return Observation(f"[{action.arguments['reason']}]")
+            return Observation(f"[{action.arguments['reason']}]", failed=True)
         tool = self.tools.get(action.tool)
         if tool is None:
-            return Observation(f"[there is no tool {action.tool} here]")
+            return Observation(f"[there is no tool {action.tool} here]", failed=True)
         return await tool(place, action.arguments)
 
 
 async def _keep(box: Sandbox) -> str:
     """Digest of the workspace now; empty where the policy made it one that cannot be kept (then none can resume)."""
     try:
-        return await box.snapshot()
+        return await box.save()
     except BoxPathError:
         return ""

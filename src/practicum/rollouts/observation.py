@@ -14,10 +14,11 @@ from practicum.sandboxes.contract import CommandResult
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """`text` goes to the policy; `changed` says whether files may have changed."""
+    """`text` goes to the policy; `changed` says whether files may have changed, `failed` whether it came to nothing."""
 
     text: str
     changed: bool = False
+    failed: bool = False
 
 
 def render_result(result: CommandResult, *, timeout_note: str, max_chars: int) -> str:

@@ -126,6 +126,7 @@ class Session:
         snapshot_before: str,
         snapshot_after: str,
         timing: Mapping[str, float],
+        failed: bool | None = None,
     ) -> Turn:
         """Bind `reply` to what came of it, and prepare the next prompt. `timing` is in seconds by stage."""
         turn = Turn(
@@ -141,6 +142,7 @@ class Session:
             snapshot_before=snapshot_before,
             snapshot_after=snapshot_after,
             timing={"generate": reply.generate_s, **timing},
+            failed=failed,
         )
         self._turns.append(turn)
         fresh = Message("observation", observation)

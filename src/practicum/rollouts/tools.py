@@ -42,28 +42,30 @@ async def run_bash(place: Workplace, arguments: Mapping[str, str]) -> Observatio
         result = await place.box.run(["bash", "-c", arguments["command"]], timeout_s=timeout_s, cwd=place.workspace)
     except BoxPathError as error:
         # The workspace itself is gone: the policy removed it.
-        return Observation(f"[{error.message}]", changed=True)
-    return Observation(render_result(result, timeout_note=note, max_chars=place.max_chars), changed=True)
+        return Observation(f"[{error.message}]", changed=True, failed=True)
+    text = render_result(result, timeout_note=note, max_chars=place.max_chars)
+    failed = result.timed_out or result.oom_killed or result.exit_code != 0
+    return Observation(text, changed=True, failed=failed)
 
 
 async def run_edit(place: Workplace, arguments: Mapping[str, str]) -> Observation:
     """Apply an edit to a file in the workspace, keeping its mode."""
     path = _inside(arguments["path"], place.workspace)
     if path is None:
-        return Observation(f"[edit: {arguments['path']} is not a file in {place.workspace}]")
+        return Observation(f"[edit: {arguments['path']} is not a file in {place.workspace}]", failed=True)
     try:
         # A listing gives content, mode and kind at once, with one meaning for every provider.
         listing = await place.box.list_tree(place.workspace, max_bytes=2 * place.limits.disk_bytes)
         if path in listing.irregular or any(name.startswith(f"{path}/") for name in listing.files):
-            return Observation(f"[edit: {path} is not a regular file]")
+            return Observation(f"[edit: {path} is not a regular file]", failed=True)
         before = listing.files.get(path)
         after = apply_edit(before.data if before else None, arguments)
         if isinstance(after, EditProblem):
-            return Observation(f"[edit: {path}: {after.text}]")
+            return Observation(f"[edit: {path}: {after.text}]", failed=True)
         mode = before.mode if before else 0o644
         await place.box.write(posixpath.join(place.workspace, path), after, mode=mode)
     except BoxPathError as error:
-        return Observation(f"[edit: {error.message}]", changed=True)
+        return Observation(f"[edit: {error.message}]", changed=True, failed=True)
     return Observation("[edited]", changed=True)
 
 

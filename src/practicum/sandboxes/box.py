@@ -1,52 +1,64 @@
-"""One box by bubblewrap, from start to end.
+"""One box, from start to end.
 
-Owns: `BubblewrapBox`.
+Owns: `Box`.
 Invariant: the box's first process answers one request at a time; a call that is cut short kills its command; when
-`close` returns, nothing of the box is left.
-Must not know: how the shared parts were found, how its processes are kept on the host.
+`close` returns, nothing of the box is left; a box that could not be reset is never used again.
+Must not know: how the shared parts were found, how its processes are kept on the host, which runtime made it.
+Longer than 300 lines, since a box's life is one state machine.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
-from practicum.errors import BoxOutOfMemory, BoxPathError, CreateFailed, SandboxDied, SandboxError
-from practicum.sandboxes.channel import Channel
-from practicum.sandboxes.contract import BoxSpec, CommandResult, Listing, SnapshotId
-from practicum.sandboxes.launch import bwrap_arguments
+from practicum.errors import (
+    BoxOutOfMemory,
+    BoxPathError,
+    CreateFailed,
+    SandboxDied,
+    SandboxError,
+    SnapshotRefused,
+    StoreError,
+    UnsupportedControl,
+    WarmEnded,
+)
+from practicum.records.tree import Tree
+from practicum.sandboxes.commands import Commands
+from practicum.sandboxes.contract import BoxSpec, BoxState, BoxStatus, CommandResult, Listing, Snapshot, SnapshotId
+from practicum.sandboxes.disks import Frozen
+from practicum.sandboxes.furnish import Furnished, furnish
+from practicum.sandboxes.line import Line
 from practicum.sandboxes.messages import (
-    NUL_RESULT,
     encode,
-    has_nul,
     list_answer,
     read_answer,
-    run_answer,
-    run_request,
     write_request,
 )
 from practicum.sandboxes.process import BoxProcess, Host
 
-_START_S = 30.0
-_CALL_S = 30.0  # for what should take milliseconds
-_SLACK_S = 5.0  # what an answer may take beyond the command's own deadline
 _NAMES_BYTES = 100 << 20  # room for the names of as many files as a listing may hold
 
 
-class BubblewrapBox:
-    """One box. Made by `BubblewrapProvider.create`."""
+class Box:
+    """One box. Made by `HostProvider.create`."""
 
-    def __init__(self, name: str, spec: BoxSpec, host: Host, forget: Callable[[BubblewrapBox], None]) -> None:
+    def __init__(self, name: str, spec: BoxSpec, host: Host, forget: Callable[[Box], None]) -> None:
         self._name = name
         self._spec = spec
         self._host = host
         self._forget = forget
-        self._lock = asyncio.Lock()
+        self._line = Line(name, self._death)
+        self._commands = Commands(name, spec, self._ask, limited_by_groups=host.cgroups is not None)
         self._process = BoxProcess(name, host)
-        self._channel: Channel | None = None
+        self._furnished: Furnished | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._state: BoxState = "creating"
+        self._reason = ""
+        self._files: Tree = spec.files
+        self._origin: Frozen | None = None
 
     @property
     def id(self) -> str:
@@ -54,27 +66,48 @@ class BubblewrapBox:
 
     # --- life ---------------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Bring the box up; `CreateFailed` says what bubblewrap said."""
-        host, spec = self._host, self._spec
-        readonly = {place: str(host.cache.readonly_tree(tree)) for place, tree in spec.readonly.items()}
-        layer = host.cache.layer(spec.layer)
+    async def start(self, frozen: Frozen | None = None) -> None:
+        """Bring the box up, with its files or with what `frozen` holds; `CreateFailed` says what the runtime said."""
+        self._origin = frozen
         try:
-            pipes = self._process.start(spec.limits, [*bwrap_arguments(spec, layer, readonly), "--", *layer.agent])
+            await self._boot()
+        except (CreateFailed, UnsupportedControl):
+            raise
+        except SandboxError as error:
+            raise CreateFailed(f"box {self._name} could not be started: {error.message}") from error
+        try:
+            await self._furnish(self._files, frozen)
+        except SandboxError as error:
+            raise CreateFailed(f"box {self._name} could not take its files: {error.message}") from error
+        self._state = "idle"
+
+    async def _boot(self) -> None:
+        """From nothing to a first process that answers, without a disk."""
+        host, spec = self._host, self._spec
+        self._furnished = furnish(spec, host)
+        self._commands.env, self._commands.oom = self._furnished.env, self._process.oom_since_last
+        mounts = self._furnished.mounts
+        argv = host.runtime.argv(self._name, spec, self._furnished.layer, mounts, spec.profile)
+        try:
+            pipes = self._process.start(spec.limits, argv, self._furnished.slots, limited=spec.profile.limits)
         except OSError as error:
             raise CreateFailed(f"box {self._name} could not be started: {error}") from error
-        self._channel = Channel(*pipes)
         try:
-            await self._channel.wait(self._channel.expect(), _START_S)
+            await self._line.open(*pipes)
         except SandboxError as error:
             words = await self._process.last_words()
             raise CreateFailed(f"box {self._name} did not come up: {words or error}") from error
         self._process.up()
-        if spec.files:
-            try:
-                await self._ask(write_request(spec.workdir, spec.files))
-            except SandboxError as error:
-                raise CreateFailed(f"box {self._name} could not take its files: {error.message}") from error
+
+    async def _furnish(self, files: Tree, frozen: Frozen | None = None) -> None:
+        """Give a booted box its disk and its files."""
+        assert self._furnished is not None
+        if self._furnished.disk is not None:
+            self._furnished.disk.start(frozen)
+        if files and frozen is None:
+            await self._ask(write_request(self._spec.workdir, files))
+        if self._spec.warm:
+            await self._commands.warm_up()
 
     async def close(self) -> None:
         if self._closing is None:
@@ -82,42 +115,23 @@ class BubblewrapBox:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        if self._channel is not None:
-            self._channel.end("the box is closed")
-        await self._process.end()
+        self._state = "destroying"
+        self._line.hang_up("the box is closed")
+        await self._process.end(self._unmount)
         self._forget(self)
+        self._state = "gone"
+
+    def _unmount(self) -> None:
+        disk = self._furnished.disk if self._furnished else None
+        if disk is not None and self._host.hub.alive:  # with the hub, its mounts have gone
+            disk.remove()
 
     # --- calls --------------------------------------------------------------------------------------------
 
-    async def _ask(self, fields: Sequence[bytes], *, timeout_s: float = _CALL_S, max_bytes: int = 0) -> list[bytes]:
-        """One request, one answer; the first field of the answer is taken off."""
-        async with self._lock:
-            channel = self._channel
-            if channel is None:
-                raise SandboxDied(f"box {self._name} is not running")
-            try:
-                answer = channel.start(fields, max_bytes)
-                try:
-                    status, *rest = await channel.wait(answer, timeout_s)
-                except asyncio.CancelledError:
-                    await self._abandon(channel, answer)
-                    raise
-            except SandboxDied as error:
-                raise self._death(error.message) from error
-        if status == b"path":
-            raise BoxPathError(rest[0].decode(errors="replace"))
-        if status != b"ok":
-            raise SandboxError(f"box {self._name}: {rest[0].decode(errors='replace') if rest else 'no answer'}")
-        return rest
-
-    async def _abandon(self, channel: Channel, answer: asyncio.Future[list[bytes]]) -> None:
-        """The caller has gone: kill the command, so that the box can be used again, or else end the box."""
-        channel.cancel()
-        try:
-            async with asyncio.timeout(_SLACK_S):
-                await asyncio.shield(answer)
-        except (TimeoutError, asyncio.CancelledError, SandboxError):
-            channel.end("a call was cut short and the box did not come to rest")
+    async def _ask(self, fields: Sequence[bytes], *, timeout_s: float | None = None, max_bytes: int = 0) -> list[bytes]:
+        if self._state == "quarantined":
+            raise SandboxError(f"box {self._name} is quarantined: {self._reason}")
+        return await self._line.ask(fields, timeout_s=timeout_s, max_bytes=max_bytes)
 
     def _death(self, reason: str) -> SandboxDied:
         if self._closing is None and self._process.died_for_memory():
@@ -138,33 +152,24 @@ class BubblewrapBox:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> CommandResult:
-        if not command:
-            raise ValueError("a command needs at least its program")
-        environment = self._host.cache.layer(self._spec.layer).env | dict(self._spec.env) | dict(env or {})
-        where = self._absolute(cwd or self._spec.workdir)
-        if has_nul(command, environment, cwd or ""):
-            return NUL_RESULT
-        limit = self._spec.limits.output_bytes
-        request = run_request(
-            command,
-            cwd=where,
-            env=environment,
-            stdin=stdin,
-            timeout_s=timeout_s,
-            output_bytes=limit,
-            rlimits=self._rlimits(timeout_s),
-        )
-        answer = await self._ask(request, timeout_s=timeout_s + _SLACK_S, max_bytes=2 * limit)
-        return run_answer(answer, oom_killed=self._process.oom_since_last())
+        with self._doing("running"):
+            return await self._commands.run(command, timeout_s, stdin, env or {}, cwd)
 
-    def _rlimits(self, timeout_s: float) -> dict[str, int]:
-        """Limits of each process. They are the only ones where there are no control groups."""
-        limits = self._spec.limits
-        seconds = math.ceil(timeout_s * max(1.0, limits.cpus)) + 2
-        found = {"FSIZE": limits.disk_bytes, "CORE": 0, "NOFILE": 1024, "CPU": seconds}
-        if self._host.cgroups is None:
-            found |= {"AS": limits.memory_bytes, "NPROC": limits.pids + 1}
-        return found
+    async def run_warm(
+        self, arguments: Sequence[str], *, timeout_s: float, stdin: bytes | None = None
+    ) -> CommandResult:
+        with self._doing("running"):
+            return await self._commands.run_warm(arguments, timeout_s, stdin)
+
+    @contextlib.contextmanager
+    def _doing(self, state: BoxState) -> Iterator[None]:
+        """`state` for as long as the block takes, unless the box has come to an end by then."""
+        self._state = state if self._state == "idle" else self._state
+        try:
+            yield
+        finally:
+            if self._state == state:
+                self._state = "idle"
 
     async def read(self, path: str, *, max_bytes: int) -> bytes:
         request = [b"read", self._absolute(path), b"%d" % max_bytes]
@@ -175,14 +180,132 @@ class BubblewrapBox:
         with _about(f"cannot write {path!r}"):
             await self._ask([b"write", self._absolute(path), b"%d" % mode, data])
 
+    async def upload(self, path: str, tree: Tree) -> None:
+        with _about(f"cannot write below {path!r}"):
+            await self._ask(write_request(path if path.startswith("/") else f"{self._spec.workdir}/{path}", tree))
+
     async def list_tree(self, path: str, *, max_bytes: int) -> Listing:
         request = [b"list", self._absolute(path), b"%d" % max_bytes]
         with _about(f"cannot list {path!r}"):
             return list_answer(await self._ask(request, max_bytes=max_bytes + _NAMES_BYTES))
 
-    async def snapshot(self) -> SnapshotId:
+    # --- states of the disk -------------------------------------------------------------------------------
+
+    async def save(self) -> SnapshotId:
         listing = await self.list_tree(self._spec.workdir, max_bytes=self._spec.limits.disk_bytes)
         return self._host.snapshots.put(listing.files)
+
+    async def supply(self, readonly: Mapping[str, Tree]) -> None:
+        self._refuse_while_busy("supplying files")
+        disk = self._furnished.disk if self._furnished else None
+        if disk is None:
+            raise UnsupportedControl("read-only files cannot be exchanged where files are copied")
+        for place in readonly:
+            if place not in self._spec.readonly:
+                raise UnsupportedControl(f"{place!r} is no read-only place of box {self._name}")
+        async with self._becoming("supplied"):
+            for place, tree in readonly.items():
+                disk.open_place(place)
+                if tree:
+                    await self._ask(write_request(place, tree))
+                disk.seal_place(place)
+
+    async def _processes(self) -> tuple[str, ...]:
+        return tuple(name.decode(errors="replace") for name in await self._ask([b"procs"], max_bytes=1 << 20))
+
+    async def snapshot(self) -> Snapshot:
+        self._refuse_while_busy("a snapshot")
+        assert self._furnished is not None
+        disk = self._furnished.disk
+        with self._doing("snapshotting"):
+            running = await self._processes()
+            if disk is not None and not running:
+                async with self._becoming("frozen", unless=lambda: not disk.broken):
+                    frozen: Frozen | str = disk.stack()
+            else:  # what runs has files open, which must stay its own
+                frozen = await self.save()
+        snapshot = Snapshot(f"{self._name}/{uuid.uuid4().hex[:12]}", self._spec.workdir, self._furnished.env, running)
+        self._host.keep(snapshot.id, frozen)
+        return snapshot
+
+    def _refuse_while_busy(self, what: str) -> None:
+        if self._line.busy:
+            raise SnapshotRefused(f"{what} of box {self._name} was asked for while a command runs in it")
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        self._refuse_while_busy("restoring")
+        frozen = self._host.frozen.get(snapshot.id)
+        if frozen is None:
+            raise CreateFailed(f"there is no snapshot {snapshot.id}")
+        async with self._becoming("restored"):
+            if isinstance(frozen, str):
+                await self._begin_anew(self._host.snapshots.get(frozen))
+                return
+            if not await self._cleared():
+                await self._begin_anew({})
+            assert self._furnished is not None
+            assert self._furnished.disk is not None
+            self._furnished.disk.attach(frozen)
+
+    async def reset(self) -> None:
+        self._refuse_while_busy("a reset")
+        async with self._becoming("reset"):
+            await self._reset()
+
+    @contextlib.asynccontextmanager
+    async def _becoming(self, what: str, *, unless: Callable[[], bool] = lambda: False) -> AsyncIterator[None]:
+        """A box that does not become what it should is quarantined, unless it is as it was before."""
+        with self._doing("resetting"):
+            try:
+                yield
+            except (SandboxError, StoreError) as error:
+                if unless():
+                    raise
+                self._state, self._reason = "quarantined", f"it could not be {what}: {error.message}"
+                raise SandboxError(f"box {self._name} could not be {what}: {error.message}") from error
+
+    async def _reset(self) -> None:
+        disk = self._furnished.disk if self._furnished else None
+        if disk is None or not await self._cleared():
+            await self._begin_anew(self._files)
+            return
+        disk.reset()
+        if self._files and not disk.forked:
+            await self._ask(write_request(self._spec.workdir, self._files))
+
+    async def _begin_anew(self, files: Tree) -> None:
+        """Other processes and other places take the place of those there are."""
+        assert self._furnished is not None
+        before = self._furnished.disk
+        self._line.hang_up("the box is being reset")
+        await self._process.end(lambda: None)
+        self._process = BoxProcess(self._name, self._host)
+        await self._boot()
+        await self._furnish(files, self._origin)
+        if before is not None:  # until now it held what a fork began from
+            before.remove()
+
+    async def quiet(self) -> None:
+        self._refuse_while_busy("ending its processes")
+        await self._ask([b"quiet"])
+        self._process.oom_since_last()
+
+    async def _cleared(self) -> bool:
+        """Whether nothing is left of what ran, in processes or in the kernel; a box that has died is not revived."""
+        try:
+            await self.quiet()
+            if await self._processes():
+                return False
+            await self._ask([b"pristine"])
+            if self._spec.warm:
+                await self._commands.check_warm()
+        except (BoxPathError, WarmEnded):
+            return False
+        return True
+
+    async def status(self) -> BoxStatus:
+        idle = self._state == "idle" and not self._line.busy
+        return BoxStatus(self._state, await self._processes() if idle else (), self._reason)
 
 
 @contextlib.contextmanager

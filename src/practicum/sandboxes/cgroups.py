@@ -8,9 +8,11 @@ Must not know: bubblewrap. Imports little, since the janitor's process starts wi
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import time
+from collections.abc import Callable
 
 _ROOT = "/sys/fs/cgroup"
 _PERIOD_US = 100_000
@@ -25,19 +27,25 @@ class CgroupsMissing(Exception):
 class BoxCgroup:
     """The groups of one box. `folders` holds one per hierarchy."""
 
-    def __init__(self, folders: list[str], memory: str, version: int) -> None:
+    def __init__(self, folders: list[str], memory: str, pids: str, version: int) -> None:
         self.folders = folders
         self._memory = memory
+        self._pids = pids
         self._version = version
+        self._events = -1  # open while the box is in use: it is read after every command
 
     @property
     def procs_files(self) -> list[str]:
         """Files to which a process writes its number to join."""
         return [f"{folder}/cgroup.procs" for folder in self.folders]
 
+    def limit_pids(self, most: int) -> None:
+        """From now on; what there is already stays."""
+        _write(f"{self._pids}/pids.max", str(most))
+
     def oom_kills(self) -> int:
         """How many processes of the box were killed for memory so far, for want of it in the box or on the host."""
-        return self._event("memory.oom_control" if self._version == 1 else "memory.events", "oom_kill")
+        return self._event("oom_kill")
 
     def was_full(self) -> bool:
         """Whether the box ever needed more memory than its limit."""
@@ -45,13 +53,28 @@ class BoxCgroup:
             # The count of failures stands still in newer kernels. A charge is of several pages, hence the margin.
             limit, most = (int(_read(f"{self._memory}/memory.{name}_in_bytes") or 0) for name in ("limit", "max_usage"))
             return most >= limit - _MARGIN
-        return self._event("memory.events", "oom") > 0
+        return self._event("oom") > 0
 
-    def _event(self, file: str, name: str) -> int:
-        for line in _read(f"{self._memory}/{file}").splitlines():
+    def _event(self, name: str) -> int:
+        file = "memory.oom_control" if self._version == 1 else "memory.events"
+        try:
+            if self._events < 0:
+                self._events = os.open(f"{self._memory}/{file}", os.O_RDONLY | os.O_CLOEXEC)
+            text = os.pread(self._events, 4096, 0).decode()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENODEV):
+                raise
+            return 0  # the janitor has ended the box, and removed its group
+        for line in text.splitlines():
             if line.startswith(f"{name} "):
                 return int(line.split()[1])
         return 0
+
+    def close(self) -> None:
+        """Nothing more is asked about it."""
+        if self._events >= 0:
+            os.close(self._events)
+            self._events = -1
 
 
 class Cgroups:
@@ -80,7 +103,7 @@ class Cgroups:
         except OSError:
             remove_folders(made)
             raise
-        return BoxCgroup(made, f"{self._folders['memory']}/{name}", self.version)
+        return BoxCgroup(made, f"{self._folders['memory']}/{name}", f"{self._folders['pids']}/{name}", self.version)
 
     def remove(self) -> None:
         remove_folders(self.folders)
@@ -105,16 +128,20 @@ def limit_values(version: int, *, memory_bytes: int, pids: int, cpus: float) -> 
     ]
 
 
-def find_cgroups(owner: str) -> Cgroups:
-    """Groups named `practicum-<owner>` that take limits; `CgroupsMissing` says what is in the way."""
+def find_cgroups(owner: str, announce: Callable[[list[str]], None] = lambda folders: None) -> Cgroups:
+    """Groups named `practicum-<owner>` that take limits; `CgroupsMissing` says what is in the way.
+
+    `announce` is told the folders before they are made, so that it can write down whose they are.
+    """
     problems: list[str] = []
     for version, bases in _candidates():
         folders: dict[str, str] = {}
+        wanted = {controller: f"{base}/practicum-{owner}" for controller, base in bases.items()}
+        announce(list(dict.fromkeys(wanted.values())))
         try:
-            for controller, base in bases.items():
+            for controller, folder in wanted.items():
                 if version == 2:
-                    _delegate(base)
-                folder = f"{base}/practicum-{owner}"
+                    _delegate(bases[controller])
                 os.makedirs(folder, exist_ok=True)  # noqa: PTH103
                 if version == 2:
                     _write(f"{folder}/cgroup.subtree_control", " ".join(f"+{c}" for c in _V2_CONTROLLERS))
@@ -174,7 +201,7 @@ def _delegate(base: str) -> None:
     try:
         _write(control, " ".join(f"+{c}" for c in wanted))
     except OSError as error:
-        if error.errno not in (16, 95):  # EBUSY, EOPNOTSUPP
+        if error.errno not in (errno.EBUSY, errno.EOPNOTSUPP):
             raise
         leaf = f"{base}/practicum-host"
         os.makedirs(leaf, exist_ok=True)  # noqa: PTH103
@@ -229,7 +256,9 @@ def _read(path: str) -> str:
     try:
         with open(path) as file:
             return file.read()
-    except FileNotFoundError:
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):  # the latter where a group goes while it is read
+            raise
         return ""
 
 

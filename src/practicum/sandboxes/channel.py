@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 
 from practicum.errors import SandboxDied, SandboxTimeout
-from practicum.sandboxes.inside.wire import pack, unpack
+from practicum.sandboxes.wire import pack, unpack
 
 _CHUNK = 1 << 18
 _OVERHEAD = 1 << 20

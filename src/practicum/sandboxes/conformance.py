@@ -77,7 +77,11 @@ async def check_provider(
     check_timeout_s: float = 60.0,
 ) -> list[CheckResult]:
     """Hold a provider against every check, in one provider context, one after the other."""
-    from practicum.sandboxes import conformance_files, conformance_processes  # noqa: F401  they register the rest
+    from practicum.sandboxes import (  # noqa: F401  they register the rest
+        conformance_files,
+        conformance_processes,
+        conformance_snapshots,
+    )
 
     results: list[CheckResult] = []
     async with make_provider() as provider:
@@ -148,6 +152,7 @@ async def _cwd(provider: SandboxProvider) -> None:
 @check("the environment is the box's own")
 async def _env(provider: SandboxProvider) -> None:
     allowed = {"PATH", "HOME", "LANG", "PYTHONDONTWRITEBYTECODE", "LD_LIBRARY_PATH", "ONE", "TWO"}
+    allowed |= {"OMP_NUM_THREADS", "PYTHON_CPU_COUNT"}  # how many processors there are to use
     async with provider.create(spec(env={"ONE": "1", "TWO": "box"})) as box:
         lines = (await box.run(["env"], timeout_s=10, env={"TWO": "call=2"})).stdout.decode().splitlines()
         found = dict(line.split("=", 1) for line in lines)

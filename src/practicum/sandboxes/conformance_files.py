@@ -38,6 +38,15 @@ async def _round_trip(provider: SandboxProvider) -> None:
         expect(all(file.mode == 0o755 for file in listing.files.values()), "the mode was not kept")
 
 
+@check("many files can be laid at once")
+async def _upload(provider: SandboxProvider) -> None:
+    tree = {f"d{i % 7}/f{i}": File(b"%d" % i, 0o755 if i % 2 else 0o644) for i in range(300)}
+    async with provider.create(spec(files={"d0/f0": File(b"old"), "kept": File(b"k")})) as box:
+        await box.upload("/app", tree)
+        found = (await box.list_tree("/app", max_bytes=10_000)).files
+        expect(found == tree | {"kept": File(b"k")}, "the workspace is not what was laid")
+
+
 @check("large files are whole")
 async def _large(provider: SandboxProvider) -> None:
     data = bytes(i * 7 % 251 for i in range(3_000_000))
@@ -81,31 +90,31 @@ async def _scratch(provider: SandboxProvider) -> None:
 # --- life ----------------------------------------------------------------------------------------------------
 
 
-@check("a snapshot is the workspace, and a fork begins there", "snapshot", "fork")
-async def _snapshot(provider: SandboxProvider) -> None:
+@check("a saved workspace is named by its content, and a fork begins there", "snapshot", "fork")
+async def _save(provider: SandboxProvider) -> None:
     async with provider.create(spec(files={"a": File(b"1")})) as box:
-        first = await box.snapshot()
+        first = await box.save()
         expect(first == tree_digest({"a": File(b"1")}), "the id is not the tree's digest")
         await box.write("b", b"2", mode=0o755)
-        second = await box.snapshot()
+        second = await box.save()
         async with provider.fork(second, spec()) as other:
-            expect(await other.snapshot() == second, "the fork differs from the snapshot")
+            expect(await other.save() == second, "the fork differs from what was saved")
             await other.write("a", b"changed")
         expect(await box.read("a", max_bytes=10) == b"1", "a fork changed its origin")
-    expect(provider.snapshots.get(first) == {"a": File(b"1")}, "the store does not hold the snapshot")
+    expect(provider.snapshots.get(first) == {"a": File(b"1")}, "the store does not hold it")
 
 
 @check("forking an unknown snapshot fails at create", "fork")
 async def _fork_unknown(provider: SandboxProvider) -> None:
-    await refuses(_enter(provider.fork("0" * 64, spec())), CreateFailed, "an unknown snapshot")
+    await refuses(enter(provider.fork("0" * 64, spec())), CreateFailed, "an unknown snapshot")
 
 
 @check("an unknown layer fails at create")
 async def _layer(provider: SandboxProvider) -> None:
-    await refuses(_enter(provider.create(spec(layer="no-such-layer"))), CreateFailed, "an unknown layer")
+    await refuses(enter(provider.create(spec(layer="no-such-layer"))), CreateFailed, "an unknown layer")
 
 
-async def _enter(context: AbstractAsyncContextManager[Sandbox]) -> None:
+async def enter(context: AbstractAsyncContextManager[Sandbox]) -> None:
     async with context:
         pass
 
@@ -134,6 +143,6 @@ async def _apart(provider: SandboxProvider) -> None:
 async def _one_id(provider: SandboxProvider) -> None:
     mine = spec()
     async with provider.create(mine):
-        await refuses(_enter(provider.create(mine)), CreateFailed, "a second box of one id")
+        await refuses(enter(provider.create(mine)), CreateFailed, "a second box of one id")
     async with provider.create(mine) as again:
         expect((await again.run(["true"], timeout_s=10)).exit_code == 0, "the id cannot be used again")

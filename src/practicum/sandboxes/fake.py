@@ -1,6 +1,6 @@
 """Boxes in memory: the sandbox contract without a process, for tests and for trying things out.
 
-Owns: `FakeProvider`, `FakeBox`, `FakeCall`, the built-in programs.
+Owns: `FakeProvider`, `FakeBox`.
 Invariant: behaves as the contract says wherever no process is needed, and claims no capability that would need
 one; it isolates nothing, so it runs only Python callables that its user registered.
 Must not know: hosts, bubblewrap.
@@ -9,71 +9,29 @@ Must not know: hosts, bubblewrap.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from practicum.errors import BoxPathError, CreateFailed, SandboxDied, StoreError, UnsupportedControl
-from practicum.records.tree import File
+from practicum import errors
+from practicum.errors import BoxPathError, CreateFailed, SandboxDied
+from practicum.records.tree import File, Tree
 from practicum.sandboxes.contract import (
     BoxSpec,
+    BoxStatus,
     Capability,
     CommandResult,
     Listing,
     Sandbox,
+    Snapshot,
     SnapshotId,
     SnapshotStore,
 )
-from practicum.sandboxes.inside.commands import Capture
+from practicum.sandboxes.fake_programs import BASE_ENV, PROGRAMS, FakeCall, Program
 from practicum.sandboxes.messages import NUL_RESULT, has_nul
 from practicum.sandboxes.snapshots import MemorySnapshots
-
-BASE_ENV = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
-
-
-@dataclass(slots=True)
-class FakeCall:
-    """What a program is given. `files` maps absolute paths to the box's files; changes to it are kept."""
-
-    argv: tuple[str, ...]
-    stdin: bytes
-    env: Mapping[str, str]
-    cwd: str
-    files: dict[str, File]
-
-
-Outcome = tuple[int, bytes, bytes]  # exit code, stdout, stderr
-Program = Callable[[FakeCall], Outcome | Awaitable[Outcome]]
-
-
-def _cat(call: FakeCall) -> Outcome:
-    if len(call.argv) == 1:
-        return 0, call.stdin, b""
-    out, err = b"", b""
-    for name in call.argv[1:]:
-        file = call.files.get(name if name.startswith("/") else f"{call.cwd}/{name}")
-        if file is None:
-            err += f"cat: {name}: No such file or directory\n".encode()
-        else:
-            out += file.data
-    return int(bool(err)), out, err
-
-
-async def _sleep(call: FakeCall) -> Outcome:
-    await asyncio.sleep(float(call.argv[1]))
-    return 0, b"", b""
-
-
-PROGRAMS: Mapping[str, Program] = {
-    "true": lambda call: (0, b"", b""),
-    "false": lambda call: (1, b"", b""),
-    "echo": lambda call: (0, " ".join(call.argv[1:]).encode("utf-8", "surrogateescape") + b"\n", b""),
-    "pwd": lambda call: (0, f"{call.cwd}\n".encode(), b""),
-    "env": lambda call: (0, "".join(f"{k}={v}\n" for k, v in call.env.items()).encode(), b""),
-    "cat": _cat,
-    "sleep": _sleep,
-}
 
 
 class FakeBox:
@@ -84,7 +42,8 @@ class FakeBox:
         self._provider = provider
         self._lock = asyncio.Lock()
         self._closed = False
-        self._files = {f"{spec.workdir}/{path}": file for path, file in spec.files.items()}
+        self._start = {f"{spec.workdir}/{path}": file for path, file in spec.files.items()}
+        self._files = dict(self._start)
         self._fixed = {f"{place}/{path}": file for place, tree in spec.readonly.items() for path, file in tree.items()}
 
     @property
@@ -126,10 +85,19 @@ class FakeBox:
         wall = time.monotonic() - start
         return CommandResult(code, out, err, truncated=cut_out or cut_err, timed_out=timed_out, wall_s=wall)
 
+    async def run_warm(
+        self, arguments: Sequence[str], *, timeout_s: float, stdin: bytes | None = None
+    ) -> CommandResult:
+        raise errors.UnsupportedControl("a box in memory has no warm process")
+
     def _cap(self, data: bytes) -> tuple[bytes, bool]:
-        capture = Capture(self._spec.limits.output_bytes)
-        capture.add(data)
-        return capture.result()
+        cap = self._spec.limits.output_bytes
+        if len(data) <= cap:
+            return data, False
+        mark = b"\n[practicum: %d bytes in all, the middle left out]\n" % len(data)
+        half = cap // 2
+        mark = mark if len(mark) <= half else b""
+        return data[: cap - half] + mark + data[len(data) - half + len(mark) :], True
 
     def _check_open(self) -> None:
         if self._closed:
@@ -171,6 +139,10 @@ class FakeBox:
             raise BoxPathError(f"cannot write {path!r}: no space left")
         self._files[full] = File(data, mode & 0o777)
 
+    async def upload(self, path: str, tree: Tree) -> None:
+        for name, file in tree.items():
+            await self.write(f"{path}/{name}", file.data, mode=file.mode)
+
     async def list_tree(self, path: str, *, max_bytes: int) -> Listing:
         self._check_open()
         full = self._absolute(path)
@@ -182,9 +154,44 @@ class FakeBox:
             raise BoxPathError(f"cannot list {path!r}: it holds more than {max_bytes} bytes")
         return Listing(found)
 
-    async def snapshot(self) -> SnapshotId:
+    async def save(self) -> SnapshotId:
         listing = await self.list_tree(self._spec.workdir, max_bytes=self._spec.limits.disk_bytes)
         return self._provider.snapshots.put(listing.files)
+
+    async def snapshot(self) -> Snapshot:
+        self._refuse_while_busy("a snapshot")
+        env = BASE_ENV | dict(self._spec.env)
+        snapshot = Snapshot(f"{self.id}/{next(self._provider.numbers)}", self._spec.workdir, env)
+        self._provider.frozen[snapshot.id] = dict(self._files)
+        return snapshot
+
+    async def supply(self, readonly: Mapping[str, Tree]) -> None:
+        raise errors.UnsupportedControl("read-only files of a box in memory cannot be exchanged")
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        self._refuse_while_busy("restoring")
+        if snapshot.id not in self._provider.frozen:
+            raise CreateFailed(f"there is no snapshot {snapshot.id}")
+        self._files = dict(self._provider.frozen[snapshot.id])
+
+    async def reset(self) -> None:
+        self._refuse_while_busy("a reset")
+        self._files = dict(self._start)
+
+    def begin_at(self, files: Mapping[str, File]) -> None:
+        """Hold these files, by absolute path, now and after a reset."""
+        self._start, self._files = dict(files), dict(files)
+
+    def _refuse_while_busy(self, what: str) -> None:
+        self._check_open()
+        if self._lock.locked():
+            raise errors.SnapshotRefused(f"{what} of box {self.id} was asked for while a command runs in it")
+
+    async def quiet(self) -> None:
+        self._refuse_while_busy("ending its processes")
+
+    async def status(self) -> BoxStatus:
+        return BoxStatus("gone" if self._closed else "running" if self._lock.locked() else "idle")
 
     async def close(self) -> None:
         self._closed = True
@@ -194,13 +201,15 @@ class FakeProvider:
     """A `SandboxProvider` in memory. `programs` come on top of `PROGRAMS`, by name."""
 
     name = "fake"
-    capabilities: frozenset[Capability] = frozenset({"no-network", "snapshot", "fork"})
+    capabilities: frozenset[Capability] = frozenset({"lasting", "no-network", "snapshot", "fork", "reset"})
 
     def __init__(self, programs: Mapping[str, Program] | None = None, snapshots: SnapshotStore | None = None) -> None:
         self.programs: dict[str, Program] = {**PROGRAMS, **(programs or {})}
         self.created = 0
         self._snapshots = snapshots if snapshots is not None else MemorySnapshots()
         self._live: set[str] = set()
+        self.frozen: dict[str, dict[str, File]] = {}
+        self.numbers = itertools.count()
 
     @property
     def snapshots(self) -> SnapshotStore:
@@ -217,8 +226,11 @@ class FakeProvider:
     def create(self, spec: BoxSpec) -> AbstractAsyncContextManager[Sandbox]:
         return self._create(spec)
 
-    def fork(self, snapshot: SnapshotId, spec: BoxSpec) -> AbstractAsyncContextManager[Sandbox]:
+    def fork(self, snapshot: Snapshot | SnapshotId, spec: BoxSpec) -> AbstractAsyncContextManager[Sandbox]:
         return self._fork(snapshot, spec)
+
+    def release(self, snapshot: Snapshot) -> None:
+        self.frozen.pop(snapshot.id, None)
 
     @asynccontextmanager
     async def _create(self, spec: BoxSpec) -> AsyncIterator[Sandbox]:
@@ -226,7 +238,7 @@ class FakeProvider:
             raise CreateFailed(f"there is no layer named {spec.layer!r}", fix='use layer = "python"')
         for place in (spec.workdir, *spec.scratch, *spec.readonly):
             if not place.startswith("/") or any(part in ("", ".", "..") for part in place.split("/")[1:]):
-                raise UnsupportedControl(f"{place!r} is not a plain absolute path")
+                raise errors.UnsupportedControl(f"{place!r} is not a plain absolute path")
         if spec.create_id in self._live:
             raise CreateFailed(f"there is a living box for create_id {spec.create_id!r} already")
         box = self.make_box(spec)
@@ -239,10 +251,17 @@ class FakeProvider:
             self._live.discard(spec.create_id)
 
     @asynccontextmanager
-    async def _fork(self, snapshot: SnapshotId, spec: BoxSpec) -> AsyncIterator[Sandbox]:
+    async def _fork(self, snapshot: Snapshot | SnapshotId, spec: BoxSpec) -> AsyncIterator[Sandbox]:
         try:
-            tree = self._snapshots.get(snapshot)
-        except StoreError as error:
+            if isinstance(snapshot, str):
+                files = {f"{spec.workdir}/{path}": file for path, file in self._snapshots.get(snapshot).items()}
+            else:
+                files = self.frozen[snapshot.id]
+        except errors.StoreError as error:
             raise CreateFailed(f"cannot fork: {error.message}") from error
-        async with self._create(replace(spec, files=tree)) as box:
+        except KeyError:
+            raise CreateFailed(f"cannot fork: there is no snapshot {snapshot}") from None
+        async with self._create(replace(spec, files={})) as box:
+            assert isinstance(box, FakeBox)
+            box.begin_at(files)
             yield box

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from practicum.sandboxes.cgroups import kill_folders, remove_folders
 from practicum.sandboxes.ownership import Record, host_identity, process_start
 
 _LOOK_S = 1.0
+_UNWRITTEN_S = 60.0  # a record names its owner as soon as it is there
 
 
 def end_box(box: dict[str, Any], timeout_s: float = 5.0) -> bool:
@@ -45,7 +47,10 @@ def sweep(record: Record) -> list[str]:
     """End everything a dead owner left; the names of the boxes ended. The record goes when all is gone."""
     gone = [end_box(box) for box in record.boxes.values()]
     rest = kill_folders(record.groups) and not remove_folders(record.groups)
-    if rest and all(gone):
+    if all(gone):
+        for folder in record.folders:
+            shutil.rmtree(folder, ignore_errors=True)  # what cannot be removed keeps the record, for the next janitor
+    if rest and all(gone) and not any(os.path.exists(folder) for folder in record.folders):  # noqa: PTH110
         record.path.unlink(missing_ok=True)
     return list(record.boxes)
 
@@ -66,6 +71,8 @@ def reconcile(state: Path) -> list[str]:
             ended += [f"{path.stem}/{box}" for box in sweep(record)]
         elif record.owner.get("host") == here["host"] and record.owner.get("boot") != here["boot"]:
             path.unlink(missing_ok=True)  # the host was restarted, which ended everything
+        elif not record.owner and time.time() - path.stat().st_mtime > _UNWRITTEN_S:
+            path.unlink(missing_ok=True)  # its owner was killed before it wrote who it was, and had nothing yet
     return ended
 
 

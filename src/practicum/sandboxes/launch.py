@@ -1,8 +1,9 @@
-"""How a box is started: which bubblewrap, under which user, with which arguments.
+"""What a box is started with, and by which program.
 
-Owns: finding `bwrap`, the argument list, the chain that drops root before bubblewrap runs, failure texts.
-Invariant: bubblewrap is never executed by uid 0; every namespace is new; the environment starts empty.
-Must not know: the event loop, the wire, snapshots.
+Owns: `Mount`, `Runtime`, `Bubblewrap` (its argument list), finding `bwrap`, the user that boxes run as.
+Invariant: by the default profile every namespace is new, nothing but the writable places can be written, and the
+environment starts empty.
+Must not know: the event loop, the wire, how disks are stacked.
 """
 
 from __future__ import annotations
@@ -13,18 +14,76 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from practicum.errors import UnsupportedControl
-from practicum.sandboxes.contract import BoxSpec
+from practicum.sandboxes.contract import BoxSpec, Capability
 from practicum.sandboxes.layers import INSIDE, Layer
+from practicum.sandboxes.profile import Profile
 
 SANDBOX_UID = 64123  # outside the ranges that distributions give to people, services and subordinate ids
 OLDEST_BWRAP = (0, 8)
 _INSTALL = "apt-get install bubblewrap (or your distribution's package of that name)"
-_RESERVED = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/proc", "/dev", "/sys", INSIDE)
+PROGRAM = "/.practicum"  # where the native program is in a box
+AGENT = (PROGRAM, "agent")
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/proc", "/dev", "/sys")
+_RESERVED = (*_SYSTEM, INSIDE, PROGRAM)
+FILTER_FD = 9  # where the launched program finds the system-call filter
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One thing in a box's file system, in the order of mounting.
+
+    `source` is a path of the host (or of the hub's namespace), or empty for a file system in memory of `size` bytes.
+    With `follows`, what is mounted on `source` later must appear in the box. One at `/` comes with the layer, its links
+    and the places of later mounts, and with what is mounted below its source.
+    """
+
+    place: str
+    source: str = ""
+    writable: bool = False
+    size: int = 0
+    mode: int = 0o755
+    follows: bool = False
+
+
+class Runtime(Protocol):
+    """Turns a box's description into a program to run: what differs between bubblewrap and OCI runtimes.
+
+    The program is executed by an unprivileged user with an empty environment, standard streams, and the system-call
+    filter as descriptor 9; its first process in the box is `AGENT`.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def follows(self) -> bool:
+        """Whether mounts with `follows` do."""
+        ...
+
+    @property
+    def lacks(self) -> frozenset[Capability]:
+        """What it cannot enforce or report, though this host could."""
+        ...
+
+    @property
+    def starting_pids(self) -> int:
+        """How many processes it needs while it makes a box."""
+        ...
+
+    def argv(self, box: str, spec: BoxSpec, layer: Layer, mounts: Sequence[Mount], profile: Profile) -> list[str]: ...
+
+    def forget(self, box: str) -> None:
+        """Remove what the runtime itself keeps about a box that has ended."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +131,78 @@ def find_bwrap() -> Bwrap:
     raise UnsupportedControl("bubblewrap is not installed", fix=_INSTALL)
 
 
-def drop_root() -> list[str]:
-    """Prefix that turns root into the sandbox's user; empty for an ordinary user."""
+def sandbox_user() -> int:
+    """The uid that boxes run as on this host: this user's, or an unused one for root."""
     if os.geteuid() != 0:
-        return []
-    setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
-    if setpriv is None:
-        raise UnsupportedControl("root cannot drop privileges without `setpriv`", fix="install util-linux")
+        return os.geteuid()
     passwd = Path("/etc/passwd").read_text().splitlines()
     if any(line.split(":")[2:3] == [str(SANDBOX_UID)] for line in passwd):
         raise UnsupportedControl(
             f"uid {SANDBOX_UID}, which sandboxes run as, belongs to somebody on this host",
             fix="start practicum as an ordinary user instead of root",
         )
-    return [setpriv, "--reuid", str(SANDBOX_UID), "--regid", str(SANDBOX_UID), "--clear-groups", "--no-new-privs"]
+    return SANDBOX_UID
+
+
+class Bubblewrap:
+    """The runtime that boxes use by default. `UnsupportedControl` where no `bwrap` is new enough."""
+
+    name = "bubblewrap"
+    follows = True
+    lacks: frozenset[Capability] = frozenset()
+    starting_pids = 2
+
+    def __init__(self) -> None:
+        found = find_bwrap()
+        self._path = found.path
+        self.version = found.version
+
+    def argv(self, box: str, spec: BoxSpec, layer: Layer, mounts: Sequence[Mount], profile: Profile) -> list[str]:
+        """The whole command. `box` is not needed: bubblewrap keeps nothing about a box."""
+        args = [self._path, "--unshare-user", *_isolation(profile)]
+        args += ["--uid", "0", "--gid", "0"] if spec.user == "root" else ["--uid", "1000", "--gid", "1000"]
+        args += ["--die-with-parent", "--as-pid-1"] if profile.pid_namespace else ["--die-with-parent"]
+        whole = [mount for mount in mounts if mount.place == "/"]
+        for mount in whole:
+            args += _mount(mount, profile)
+        args += ["--proc", "/proc", *(["--dev", "/dev"] if profile.minimal_dev else ["--dev-bind", "/dev", "/dev"])]
+        if not profile.own_filesystem:
+            args += ["--ro-bind", "/", "/host"]
+        for target, place in () if whole else layer.links:
+            args += ["--symlink", target, place]
+        for mount in mounts:
+            if mount.place != "/":
+                args += _mount(mount, profile)
+        if profile.readonly_root:
+            args += ["--remount-ro", "/dev", "--remount-ro", "/"] if profile.minimal_dev else ["--remount-ro", "/"]
+        return [*args, "--chdir", "/", "--", *AGENT]
+
+    def forget(self, box: str) -> None:
+        """Nothing to do."""
+
+
+def _isolation(profile: Profile) -> list[str]:
+    switches = (
+        (profile.pid_namespace, ["--unshare-pid"]),
+        (profile.net_namespace, ["--unshare-net"]),
+        (profile.ipc_namespace, ["--unshare-ipc"]),
+        (profile.uts_namespace, ["--unshare-uts", "--hostname", "box"]),
+        (profile.cgroup_namespace, ["--unshare-cgroup"]),
+        (profile.no_nested_userns, ["--disable-userns"]),
+        (profile.drop_capabilities, ["--cap-drop", "ALL"]),
+        (not profile.drop_capabilities, ["--cap-add", "ALL"]),
+        (profile.seccomp, ["--seccomp", str(FILTER_FD)]),
+        (profile.new_session, ["--new-session"]),
+        (not profile.clear_environment, ["--setenv", "PRACTICUM_HOST_SECRET", "left-by-the-launcher"]),
+    )
+    return [argument for on, arguments in switches if on for argument in arguments]
+
+
+def _mount(mount: Mount, profile: Profile) -> list[str]:
+    if not mount.source:
+        return ["--perms", f"{mount.mode:o}", "--size", str(mount.size), "--tmpfs", mount.place]
+    writable = mount.writable or not profile.readonly_root
+    return ["--bind" if writable else "--ro-bind", mount.source, mount.place]
 
 
 def check_place(place: str, what: str) -> None:
@@ -95,39 +212,3 @@ def check_place(place: str, what: str) -> None:
         raise UnsupportedControl(f"{what} {place!r} is not a plain absolute path")
     if any(place == taken or place.startswith(taken + "/") for taken in _RESERVED):
         raise UnsupportedControl(f"{what} {place!r} lies where the layer is", fix="use another folder, such as /app")
-
-
-def bwrap_arguments(spec: BoxSpec, layer: Layer, readonly: Mapping[str, str]) -> list[str]:
-    """Everything after `bwrap`. `readonly` maps mount points to folders of the host."""
-    size = str(spec.limits.disk_bytes)
-    args = ["--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
-    args += ["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL", "--hostname", "box", "--clearenv"]
-    for name, value in layer.env.items():
-        if name == "LD_LIBRARY_PATH":  # the agent's interpreter needs it as well
-            args += ["--setenv", name, value]
-    for source, place in layer.binds:
-        args += ["--ro-bind", source, place]
-    for target, place in layer.links:
-        args += ["--symlink", target, place]
-    args += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
-    args += ["--size", size, "--tmpfs", "/tmp"]
-    if spec.workdir != "/tmp":
-        args += ["--size", size, "--tmpfs", spec.workdir]
-    for place in spec.scratch:
-        args += ["--size", size, "--tmpfs", place]
-    for place, source in readonly.items():
-        args += ["--ro-bind", source, place]
-    return [*args, "--remount-ro", "/", "--chdir", spec.workdir]
-
-
-def launch_argv(join: Sequence[str], drop: Sequence[str], bwrap: str, args: Sequence[str], seccomp: str) -> list[str]:
-    """The whole chain: a shell joins the control groups and opens the filter, root is dropped, bubblewrap runs.
-
-    A shell does it because the calling process may be large: forking it to do the same would copy its tables.
-    """
-    count = len(join)
-    steps = [f'echo $$ > "${{{i + 1}}}" || exit 97' for i in range(count)]
-    steps += [f"shift {count}"] if count else []
-    steps.append('f="$1"; shift; exec "$@" 9<"$f"')
-    chain = [*drop, bwrap, "--seccomp", "9", *args]
-    return ["/bin/sh", "-c", "\n".join(steps), "sh", *join, seccomp, *chain]

@@ -59,6 +59,10 @@ class Owner:
         """The control groups below which all boxes' groups will be."""
         self._append({"groups": folders})
 
+    def folders(self, paths: list[str]) -> None:
+        """Folders of this owner alone, with all that is in them."""
+        self._append({"folders": paths})
+
     def starting(self, box: str, ttl_s: float, groups: list[str]) -> None:
         self._append({"box": box, "expires": time.time() + ttl_s, "groups": groups})
 
@@ -92,6 +96,7 @@ class Record:
         self.path = path
         self.owner: dict[str, Any] = {}
         self.groups: list[str] = []
+        self.folders: list[str] = []
         self.boxes: dict[str, dict[str, Any]] = {}
         self._read_to = 0
         self.refresh()
@@ -110,7 +115,8 @@ class Record:
         if "owner" in event:
             self.owner = event["owner"]
         elif "box" not in event:
-            self.groups = event.get("groups", [])
+            self.groups = event.get("groups", self.groups)
+            self.folders = event.get("folders", self.folders)
         elif event.get("gone"):
             self.boxes.pop(event["box"], None)
         else:

@@ -1,9 +1,9 @@
 """What the layer named `python` consists of.
 
-Owns: the choice of an interpreter, the copy of pytest, the few files of /etc, and the agent's executable.
+Owns: the choice of an interpreter, the copy of pytest.
 Invariant: the digest covers everything that is copied, and the interpreter; nothing comes from a folder that
 the box's user could not read. The system's /usr is bound as it is and named by the interpreter's hash only.
-Must not know: the cache's place, bubblewrap.
+Must not know: the cache's place, runtimes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from pathlib import Path
 
 from practicum.errors import CreateFailed
 from practicum.records.tree import digest_of
+from practicum.sandboxes.layering.stack import Parts
+from practicum.sandboxes.layering.system import ETC, SCHEMA, lay_etc, system_folders
 
-SCHEMA = 1
 _OLDEST = (3, 11)
 SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 _PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
@@ -31,63 +32,51 @@ _ASK = (
 )
 _RUNNING = f"python{sys.version_info.major}.{sys.version_info.minor}"
 _NOT_COPIED = ("site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "ensurepip")
-_ETC = {
-    "passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/tmp:/bin/sh\n",
-    "group": "root:x:0:\nagent:x:1000:\n",
-    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
-    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to make the layer. `covers` are (name below the layer, place in the box) bound over the system's."""
+    """How to make the layer. `covers` are (name below the layer's folder, place in the box), laid over the system's.
+
+    `site` are the files of the packages that every box has, by path below the interpreter's own folder of packages.
+    """
 
     digest: str
     python: str
-    agent: str
     covers: tuple[tuple[str, str], ...]
-    links: tuple[tuple[str, str], ...]
-    system_binds: tuple[tuple[str, str], ...]
     env: dict[str, str]
     info: dict[str, str]
     copy_from: str | None = None
     site: dict[str, Path] = field(default_factory=dict)
 
     def build(self, folder: Path) -> None:
-        """Fill `folder`, which will be /opt/practicum in the box."""
-        for name in ("bin", "etc", "empty", "site", "agent"):
-            (folder / name).mkdir()
+        """Fill `folder`: `etc` and `opt` are the box's, the rest is laid over folders of the system."""
+        own = folder / "opt" / "practicum"
+        own.mkdir(parents=True)
+        for made in (own / "bin", folder / "opt" / "packages", folder / "empty", folder / "site"):
+            made.mkdir()
         for name in ("python3", "python"):
-            (folder / "bin" / name).symlink_to(self.python)
-        for name, text in _ETC.items():
-            (folder / "etc" / name).write_text(text)
-        _copy_alternatives(folder / "etc" / "alternatives")
+            (own / "bin" / name).symlink_to(self.python)
+        lay_etc(folder / "etc")
         for relative, source in self.site.items():
             target = folder / "site" / relative
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
-        shutil.copytree(
-            Path(__file__).with_name("inside"),
-            folder / "agent" / "inside",
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
-        runner = self._copy_python(folder)
-        compiled = [str(folder / "site"), str(folder / "agent" / "inside")]
-        _run([runner, "-I", "-S", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(folder),
-              "-p", "/opt/practicum", *compiled])  # fmt: skip
+        runner = self.python
+        if self.copy_from is not None:
+            runner = str(_copy_interpreter(Path(self.copy_from), own / "python", Path(self.python).name))
+        _run([runner, "-I", "-S", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s",
+              str(folder / "site"), "-p", self.site_place, str(folder / "site")])  # fmt: skip
 
-    def _copy_python(self, folder: Path) -> str:
-        """Copy the agent's executable, and the whole interpreter where the system has none; what to run here."""
-        if self.copy_from is None:
-            source = self.python
-            agent = folder / "bin" / "agent"
-        else:
-            source = str(_copy_interpreter(Path(self.copy_from), folder / "python", Path(self.python).name))
-            agent = folder / "python" / "bin" / "agent"
-        shutil.copyfile(source, agent)
-        agent.chmod(0o111)
-        return source
+    @property
+    def site_place(self) -> str:
+        """Where the interpreter finds its packages, in the box."""
+        return self.covers[0][1]
+
+    def parts(self, folder: Path) -> Parts:
+        _, system = system_folders()
+        own = {"/etc": (str(folder / "etc"),), "/opt": (str(folder / "opt"),)}
+        return system | own | {place: (str(folder / name),) for name, place in self.covers}
 
 
 def _copy_interpreter(prefix: Path, target: Path, name: str) -> Path:
@@ -102,16 +91,6 @@ def _copy_interpreter(prefix: Path, target: Path, name: str) -> Path:
 
 def _ignore_in_copy(_: str, names: list[str]) -> set[str]:
     return {name for name in names if name in _NOT_COPIED or name.startswith("config-")}
-
-
-def _copy_alternatives(target: Path) -> None:
-    """Debian's /usr/bin points to some programs (awk, for one) by way of /etc/alternatives."""
-    source = Path("/etc/alternatives")
-    target.mkdir()
-    if source.is_dir():
-        for link in sorted(source.iterdir()):
-            if link.is_symlink() and str(link.readlink()).startswith("/usr/"):
-                (target / link.name).symlink_to(link.readlink())
 
 
 def _run(argv: list[str]) -> str:
@@ -149,10 +128,9 @@ def _finish(executable: str, prefix: str, version: str, sites: list[str], *, cop
     digest = digest_of(
         {
             "schema": SCHEMA,
-            "etc": _ETC,
+            "etc": ETC,
             "python": [place, version, binary, copied],
             "site": {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in site.items()},
-            "agent": [[path.name, path.read_text()] for path in _inside()],
         }
     )
     if copied:
@@ -160,32 +138,23 @@ def _finish(executable: str, prefix: str, version: str, sites: list[str], *, cop
     covers = [("site", sites[0]), *(("empty", other) for other in sites[1:])]
     if not place.startswith("/usr/local/") and Path("/usr/local").is_dir():
         covers.append(("empty", "/usr/local"))
-    links, binds = _system_folders()
     info = {
         "python": version,
         "interpreter": place,
         "interpreter_sha256": binary,
         "origin": f"copy of {prefix}" if copied else "system",
-        "site": "/opt/practicum/site",
+        "site": sites[0],
         "pytest": importlib.metadata.version("pytest"),
     }
     return Plan(
         digest=digest,
         python=place,
-        agent="/opt/practicum/python/bin/agent" if copied else "/opt/practicum/bin/agent",
         covers=tuple(covers),
-        links=links,
-        system_binds=binds,
         env=env,
         info=info,
         copy_from=prefix if copied else None,
         site=site,
     )
-
-
-def _inside() -> list[Path]:
-    """Modules of the agent."""
-    return sorted(Path(__file__).with_name("inside").glob("*.py"))
 
 
 def _site_files() -> dict[str, Path]:
@@ -204,16 +173,3 @@ def _site_files() -> dict[str, Path]:
             if file.suffix != ".pyc" and ".." not in file.parts:
                 found[str(file)] = Path(str(file.locate()))
     return found
-
-
-def _system_folders() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """/usr, and /bin, /lib and the like as this host has them: (links, binds)."""
-    links: list[tuple[str, str]] = []
-    binds = [("/usr", "/usr")]
-    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-        path = Path("/", name)
-        if path.is_symlink():
-            links.append((str(path.readlink()).lstrip("/"), str(path)))
-        elif path.is_dir():
-            binds.append((str(path), str(path)))
-    return tuple(links), tuple(binds)

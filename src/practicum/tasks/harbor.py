@@ -9,11 +9,13 @@ Must not know: how tasks are attempted or judged.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from practicum.errors import SubmissionError, TaskError
+from practicum.records.recipe import Recipe
 from practicum.records.task import Task, Verification
-from practicum.records.tree import File, Tree, check_path
+from practicum.records.tree import File, check_path
 from practicum.tasks.dockerfile import Image, layer_of_image, read_dockerfile
 from practicum.tasks.folders import read_tree, replace_folder, write_tree
 from practicum.tasks.manifest import Manifest, manifest_text, read_manifest
@@ -43,7 +45,7 @@ def load_task(folder: Path | str) -> Task:
     image = _image(folder, manifest)
     layer, workspace = _place(manifest, image, file)
     tests = read_tree(_folder(folder, "tests"))
-    verification = _with_tests(manifest.verification, tests, folder)
+    verification = replace(manifest.verification, tests=tests)
     task = Task(
         id=manifest.id or folder.resolve().name,
         instruction=_without_canary(_text(folder, "instruction.md")),
@@ -83,6 +85,8 @@ def save_task(task: Task, folder: Path | str) -> None:
         (fresh / "environment" / "workspace").mkdir(parents=True)
         (fresh / "tests").mkdir()
         write_tree(fresh / "environment" / "workspace", {n: f for n, f in task.files.items() if n not in visible})
+        if isinstance(task.layer, Recipe):
+            _write_environment(fresh / "environment", task.layer)
         write_tree(fresh / "tests", task.verification.tests)
         write_tree(fresh / "solution", task.solution)
         again = load_task(fresh)
@@ -119,43 +123,34 @@ def _optional_tree(folder: Path, name: str) -> dict[str, File]:
 def _image(folder: Path, manifest: Manifest) -> Image | None:
     """What environment/ says beside the workspace; anything there that nothing would use is refused."""
     environment = folder / "environment"
-    if environment.exists() or environment.is_symlink():
-        for path in sorted(_folder(folder, "environment").iterdir()):
-            if path.name not in ("Dockerfile", "workspace"):
-                raise TaskError(
-                    f"{path} cannot be honoured here", fix="environment/ may hold workspace/ and a Dockerfile"
-                )
+    context = _optional_tree(folder, "environment")
     dockerfile = environment / "Dockerfile"
+    image = None
     if dockerfile.exists() or dockerfile.is_symlink():
-        return read_dockerfile(_text(environment, "Dockerfile"), str(dockerfile))
-    if manifest.image is not None:
-        return Image(layer_of_image(manifest.image, str(folder / "task.toml")), None, None)
-    return None
+        image = read_dockerfile(_text(environment, "Dockerfile"), str(dockerfile), context)
+    elif manifest.image is not None:
+        image = Image(layer_of_image(manifest.image, str(folder / "task.toml")), None, None)
+    known = {"Dockerfile", *(image.used if image else ())}
+    unused = sorted(name for name in context if name not in known and not name.startswith("workspace/"))
+    if unused:
+        raise TaskError(
+            f"{environment / unused[0]} cannot be honoured here",
+            fix="environment/ may hold workspace/, a Dockerfile and what that copies",
+        )
+    return image
 
 
-def _place(manifest: Manifest, image: Image | None, file: str) -> tuple[str, str]:
+def _place(manifest: Manifest, image: Image | None, file: str) -> tuple[str | Recipe, str]:
     """Layer and workspace; what the manifest and the image both say must agree."""
     from_image = image.layer if image else None
     place = (image.copied_to or image.workdir) if image else None
     if manifest.layer and from_image and manifest.layer != from_image:
-        raise TaskError(f"{file}: `layer` is {manifest.layer!r}, but the environment starts from {from_image!r}")
+        base = from_image.base if isinstance(from_image, Recipe) else from_image
+        if manifest.layer != base:
+            raise TaskError(f"{file}: `layer` is {manifest.layer!r}, but the environment starts from {base!r}")
     if image and image.copied_to and manifest.workspace not in (None, image.copied_to):
         raise TaskError(f"{file}: `workspace` is {manifest.workspace!r}, but it is copied to {image.copied_to!r}")
-    return manifest.layer or from_image or "python", manifest.workspace or place or "/app"
-
-
-def _with_tests(check: Verification, tests: Tree, folder: Path) -> Verification:
-    return Verification(
-        runner=check.runner,
-        tests=tests,
-        files=check.files,
-        visible=check.visible,
-        fail_to_pass=check.fail_to_pass,
-        pass_to_pass=check.pass_to_pass,
-        build=check.build,
-        plain=check.plain,
-        timeout_s=check.timeout_s,
-    )
+    return from_image or manifest.layer or "python", manifest.workspace or place or "/app"
 
 
 def _workspace(folder: Path, check: Verification) -> dict[str, File]:
@@ -220,6 +215,18 @@ def _check_writable(task: Task) -> None:
     for name in task.verification.visible:
         if task.files.get(name) != task.verification.tests[name]:
             raise TaskError(f"{where}: the visible test {name!r} is not in the workspace as it is in tests")
+
+
+def _write_environment(folder: Path, recipe: Recipe) -> None:
+    """The Dockerfile and what it copies, as they were read. The workspace has been written already."""
+    if not recipe.source:
+        raise TaskError(f"the layer {recipe} was not read from a Dockerfile, so it cannot be written as one")
+    (folder / "Dockerfile").write_text(recipe.source, encoding="utf-8", newline="\n")
+    write_tree(folder, {name: file for name, file in recipe.context.items() if not _is_own(name)})
+
+
+def _is_own(name: str) -> bool:
+    return name == "Dockerfile" or name.startswith("workspace/")
 
 
 def _holds(folder: Path, task: Task) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, cast, get_args
 import tomli_w
 
 from practicum.errors import TaskError
-from practicum.records.task import MIB, Limits, PlainCheck, Runner, Task, Verification
+from practicum.records.task import MIB, Limits, PlainCheck, RewardRule, Runner, Task, Verification
 from practicum.tasks.tables import Table
 
 ORG = "practicum"  # Harbor wants `org/name`; ours is left out of the id
@@ -83,9 +83,10 @@ def read_manifest(text: str, file: str) -> Manifest:
 def _practicum(manifest: Manifest, table: Table, timeout_s: float | None) -> Manifest:
     tests, plain = table.table("tests"), table.table("plain")
     build = table.optional("build", str)
-    verification = replace(manifest.verification, build=build)
+    reward = _reward(table.table("reward"))
+    verification = replace(manifest.verification, build=build, reward=reward)
     if tests is not None:
-        verification = _tests(tests, plain, build, 30.0 if timeout_s is None else timeout_s)
+        verification = _tests(tests, plain, build, reward, 30.0 if timeout_s is None else timeout_s)
     elif plain is not None:
         raise TaskError(f"{table.where('plain')} needs [practicum.tests]")
     result = replace(
@@ -101,7 +102,20 @@ def _practicum(manifest: Manifest, table: Table, timeout_s: float | None) -> Man
     return result
 
 
-def _tests(table: Table, plain: Table | None, build: str | None, timeout_s: float) -> Verification:
+def _reward(table: Table | None) -> RewardRule:
+    """Whether there is such a table, and whether the band fits it, is for verification to say."""
+    if table is None:
+        return RewardRule()
+    rule = RewardRule(
+        table=table.take("table", str, RewardRule().table),
+        band=table.take("band", float, RewardRule().band),
+        signals=table.strings("signals"),
+    )
+    table.finish()
+    return rule
+
+
+def _tests(table: Table, plain: Table | None, build: str | None, reward: RewardRule, timeout_s: float) -> Verification:
     runner = table.required("runner", str)
     if runner not in _OWN_RUNNERS:
         raise TaskError(
@@ -117,7 +131,11 @@ def _tests(table: Table, plain: Table | None, build: str | None, timeout_s: floa
         pass_to_pass=table.strings("pass_to_pass"),
         build=build,
         timeout_s=table.take("timeout_s", float, timeout_s),
+        unguarded=table.strings("unguarded"),
+        reward=reward,
     )
+    if verification.unguarded and runner not in ("pytest", "unittest"):
+        raise TaskError(f"{table.where('unguarded')} is for the runners pytest and unittest", fix="leave it out")
     if not verification.fail_to_pass:
         raise TaskError(f"{table.where('fail_to_pass')} names no test, so doing nothing would pass")
     if verification.timeout_s <= 0 or not math.isfinite(verification.timeout_s):
@@ -222,12 +240,15 @@ def _practicum_values(task: Task) -> dict[str, Any]:
     values: dict[str, Any] = {
         "workspace": task.workspace,
         "editable": list(task.editable),
-        "layer": task.layer,
+        "layer": task.layer if isinstance(task.layer, str) else task.layer.base,
         "split": task.split,
         "domain": task.domain,
     }
     if check.build is not None:
         values["build"] = check.build
+    if check.reward != RewardRule():
+        reward = {"table": check.reward.table, "band": check.reward.band, "signals": list(check.reward.signals)}
+        values["reward"] = {key: value for key, value in reward.items() if value != []}
     if check.runner == "harbor":
         return values
     values["tests"] = {
@@ -238,6 +259,8 @@ def _practicum_values(task: Task) -> dict[str, Any]:
         "pass_to_pass": list(check.pass_to_pass),
         "timeout_s": check.timeout_s,
     }
+    if check.unguarded:
+        values["tests"]["unguarded"] = list(check.unguarded)
     if check.plain is not None:
         plain = {"entry": check.plain.entry, "cases": check.plain.cases, "generator": check.plain.generator}
         values["plain"] = {key: value for key, value in plain.items() if value is not None}

@@ -78,6 +78,7 @@ def schema() -> Any:
             ("snapshot_before", text),
             ("snapshot_after", text),
             ("timing", numbers),
+            ("failed", pa.bool_()),
         ]
     )
     verdict = pa.struct(
@@ -157,6 +158,7 @@ def _turn_rows(turns: Sequence[Turn]) -> list[Row]:
                 "snapshot_before": pack(turn.snapshot_before),
                 "snapshot_after": pack(turn.snapshot_after),
                 "timing": _numbers(turn.timing),
+                "failed": turn.failed,
             }
         )
         seen = turn.prompt_ids + turn.sampled_ids
@@ -247,6 +249,7 @@ def _turns(rows: Sequence[Row]) -> tuple[Turn, ...]:
                 snapshot_before=unpack(row["snapshot_before"]),
                 snapshot_after=unpack(row["snapshot_after"]),
                 timing=_numbers_of(row["timing"]),
+                failed=row.get("failed"),  # a file written before there was such a column says nothing
             )
         )
         seen = prompt + sampled

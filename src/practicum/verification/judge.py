@@ -3,67 +3,75 @@
 Owns: `ExecutionVerifier`.
 Invariant: what the candidate causes is a failure with a number; what the host causes is `unscorable` and what the
 task causes is `invalid`, without one. Where it is not plain whose fault it was, the untouched task is judged as a
-control: a fault that it does not show follows the submission. A box serves one submission, once.
+control: a fault that it does not show follows the submission. A box serves one submission at a time, and was made,
+or reset and found empty, for it.
 Must not know: rollouts, policies, how runners work inside.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
+import secrets
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from importlib import resources
+from collections.abc import Mapping
+from dataclasses import replace
 
-from practicum.errors import BoxOutOfMemory, SandboxError, SandboxTimeout, SubmissionError, TaskError, VerifierError
+from practicum.errors import (
+    BoxOutOfMemory,
+    SandboxError,
+    SandboxTimeout,
+    SubmissionError,
+    TaskError,
+    VerifierError,
+)
+from practicum.records.recipe import Recipe
 from practicum.records.task import Task
 from practicum.records.tree import Tree
 from practicum.records.verdict import Finding, Submission, Verdict
-from practicum.sandboxes.contract import BoxSpec, CommandResult, SandboxProvider
+from practicum.sandboxes.contract import SandboxProvider
 from practicum.verification.cases import Case
 from practicum.verification.runners.drivers import JUDGE, Drivers
-from practicum.verification.runners.harbor import LOGS, run_harbor
+from practicum.verification.runners.harbor import run_harbor
 from practicum.verification.runners.plain import fresh_cases, frozen_cases, run_plain
-from practicum.verification.runners.report import TESTS, Report, ended, judge_spec
-from practicum.verification.runners.scripts import run_scripts, scripts_mount
+from practicum.verification.runners.report import ended
+from practicum.verification.runners.scripts import run_scripts
 from practicum.verification.runners.suites import run_suite
+from practicum.verification.seen import BoxesLost, Seen, lost_to_the_host
+from practicum.verification.sentinels.reading import Point, repeated
+from practicum.verification.sources import source_digest
 from practicum.verification.submission import judged_files
-from practicum.verification.verdicts import VerdictMaker, task_problem
+from practicum.verification.trial import Trial, box_spec, tests_s, trial_of, warm_driver
+from practicum.verification.verdicts import VerdictMaker, task_problem, told
 
 SCHEMA = "execution/1"
 _ATTEMPTS = 2
 _BOX_S = 60.0  # what a judge's box may take beyond its commands before it counts as lost
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """One box's story: the build that failed, or the runner's report."""
-
-    build: CommandResult | None
-    report: Report | None
-    seconds: Mapping[str, float]
-
-
-class _BoxesLost(Exception):
-    """Every attempt ended by a fault of its box or driver, the last one for memory where `out_of_memory`."""
-
-    def __init__(self, faults: list[str], *, out_of_memory: bool = False) -> None:
-        super().__init__("; ".join(faults))
-        self.out_of_memory = out_of_memory
+_CONFIRMATIONS = 2  # of a suspicion; one is enough where nobody could have told the answers apart
+_MAX_CONTRADICTIONS = 10  # that are told one by one
 
 
 class ExecutionVerifier:
     """A `Verifier` that runs frozen tests in boxes of `provider`.
 
     At most `max_concurrent` submissions are judged at a time. `seed` decides, with task and submission, the order
-    of cases and the fresh ones. `drivers` spares compiling them anew where another verifier has done so.
+    of cases and the fresh ones. `drivers` spares compiling them anew where another verifier has done so. `env`
+    changes variables of the boxes in which submissions are judged, to measure what depends on them. `lot` repeats
+    the lots of sentinels of a judgement whose nonce is known, at one of their turns; by default they are fresh ones.
+    With `warm`, drivers are copies of a process that boxes keep, from the second judgement of a kind on: worth it where
+    boxes are leased more than once.
     """
 
     def __init__(
-        self, provider: SandboxProvider, *, max_concurrent: int = 2, seed: int = 0, drivers: Drivers | None = None
+        self,
+        provider: SandboxProvider,
+        *,
+        max_concurrent: int = 2,
+        seed: int = 0,
+        drivers: Drivers | None = None,
+        env: Mapping[str, str] | None = None,
+        lot: tuple[str, int] | None = None,
+        warm: bool = False,
     ) -> None:
         if max_concurrent < 1:
             raise ValueError("max_concurrent must be at least 1")
@@ -71,19 +79,15 @@ class ExecutionVerifier:
         self._drivers = drivers or Drivers(provider)
         self._permits = asyncio.Semaphore(max_concurrent)
         self._seed = seed
+        self._env = dict(env or {})
+        self._lot = lot
+        self._warm = warm
+        self._kinds: set[tuple[str | Recipe, tuple[str, ...]]] = set()  # of judgement that came up before
 
-    @cached_property
+    @property
     def version(self) -> str:
         """Names the code that decides: changes with any source file of the verifier."""
-        digest = hashlib.sha256()
-        todo = [resources.files("practicum.verification")]
-        while todo:
-            for path in sorted(todo.pop().iterdir(), key=lambda item: item.name):
-                if path.is_dir() and path.name != "__pycache__":
-                    todo.append(path)
-                elif path.name.endswith(".py"):
-                    digest.update(path.read_bytes())
-        return f"{SCHEMA}+{digest.hexdigest()[:12]}"
+        return f"{SCHEMA}+{source_digest()}"
 
     async def verify(self, task: Task, submission: Submission) -> Verdict:
         """The verdict on `submission`. Faults come back as `invalid` or `unscorable`, not as exceptions."""
@@ -96,11 +100,16 @@ class ExecutionVerifier:
             return making.valid("tampered", {}, evidence={"not_run": "acceptance artefacts were tampered with"})
         try:
             files = judged_files(task, submission)
+        except TaskError as error:
+            return making.invalid(error.message)
         except SubmissionError as error:
             making.findings.append(Finding("does_not_apply", "", error.message))
             return making.valid("failed", {}, evidence={"not_run": error.message})
         async with self._permits:
-            return await self._judge(task, files, making)
+            try:
+                return await self._judge(task, files, making)
+            except Exception as error:  # noqa: BLE001  a fault of the judge must not take the submission with it
+                return making.unscorable(f"the verifier crashed: {told(error)}")
 
     async def _judge(self, task: Task, files: Tree, making: VerdictMaker) -> Verdict:
         rng = random.Random(f"{self._seed}:{task.digest}:{making.submission.digest}")
@@ -110,16 +119,64 @@ class ExecutionVerifier:
             return making.invalid(error.message)
         except (SandboxError, TimeoutError) as error:
             return making.unscorable(f"the case generator's box was lost: {error}")
+        # Not from the seed: what a submission can work out for itself, it can answer. The verdict says what it was.
+        nonce, turn = self._lot or (secrets.token_hex(8), 0)
+        trial = trial_of(task, cases, nonce, turn)
+        seen: Seen | Verdict = await self._settled(task, files, trial, rng, making)
+        if isinstance(seen, Verdict):
+            return seen
+        assert seen.report is not None
+        making.drawn(nonce)
+        answers = seen.report.answers
+        if answers is None or not answers.suspicious:
+            return making.reported(seen.report, seen.seconds)
+        return await self._confirm(task, files, (nonce, turn), rng, making, seen)
+
+    async def _settled(
+        self, task: Task, files: Tree, trial: Trial, rng: random.Random, making: VerdictMaker
+    ) -> Seen | Verdict:
+        """What was seen, where the tests came to run and said something; else the verdict."""
         try:
-            seen = await self._attempts(task, files, cases, rng, making)
-        except _BoxesLost as lost:
-            return await self._blame(task, cases, rng, making, lost)
+            seen: Seen | Verdict = await self._attempts(task, files, trial, rng, making)
+        except BoxesLost as lost:
+            seen = await self._blame(task, files, trial, rng, making, lost)
+        if isinstance(seen, Verdict):
+            return seen
         if seen.report is None:
             assert seen.build is not None
             return making.valid("build_failed", {}, evidence={"build": ended(seen.build), "seconds": seen.seconds})
         if seen.report.undecided is not None:
-            return await self._blame(task, cases, rng, making, seen.report.undecided)
-        return making.reported(seen.report, seen.seconds)
+            return await self._blame(task, files, trial, rng, making, seen.report.undecided)
+        return seen
+
+    async def _confirm(
+        self, task: Task, files: Tree, lot: tuple[str, int], rng: random.Random, making: VerdictMaker, first: Seen
+    ) -> Verdict:
+        """Judge again, in a fresh box, in another order and with other wrong answers: what comes again is proven."""
+        assert first.report is not None
+        assert first.report.answers is not None
+        proven: dict[Point, str] | None = None
+        statuses = dict(first.report.statuses)
+        for turn in range(lot[1] + 1, lot[1] + 1 + _CONFIRMATIONS):
+            seen = await self._settled(task, files, trial_of(task, ([], []), lot[0], turn), rng, making)
+            if isinstance(seen, Verdict):
+                return seen
+            assert seen.report is not None
+            assert seen.report.answers is not None
+            again = repeated(first.report.answers, seen.report.answers)
+            proven = again if proven is None else {point: why for point, why in proven.items() if point in again}
+            for name in statuses:
+                if seen.report.statuses.get(name) != "passed":
+                    statuses[name] = "failed"
+            if not proven or proven.keys() & first.report.answers.strong:
+                break
+        shown = list((proven or first.report.answers.contradictions).items())[:_MAX_CONTRADICTIONS]
+        findings = [
+            Finding("sentinel", point[0], why, "tamper") if proven else Finding("flaky_contradiction", point[0], why)
+            for point, why in shown
+        ]
+        report = replace(first.report, statuses=statuses, findings=(*first.report.findings, *findings))
+        return making.reported(report, first.seconds)
 
     async def _cases(self, task: Task, rng: random.Random) -> tuple[list[Case], list[Case]]:
         """Frozen and fresh cases of a plain task; a lost generator's box is tried once more."""
@@ -136,37 +193,43 @@ class ExecutionVerifier:
         self,
         task: Task,
         files: Tree,
-        cases: tuple[Sequence[Case], Sequence[Case]],
+        trial: Trial,
         rng: random.Random,
         making: VerdictMaker,
-    ) -> _Seen:
-        """What one box saw; a box or driver that is lost is replaced once, then `_BoxesLost`.
+        most: int = _ATTEMPTS,
+    ) -> Seen:
+        """What one box saw; a box or driver that is lost is replaced, up to `most` in all, then `BoxesLost`.
 
         A box that used up its memory is not replaced: that was no accident.
         """
         faults: list[str] = []
-        while len(faults) < _ATTEMPTS:
+        from_outside = False
+        while len(faults) < most:
             try:
-                return await self._in_box(task, files, cases, rng)
+                return await self._in_box(task, files, trial, rng)
             except (SandboxError, VerifierError, TimeoutError) as error:
                 fault = SandboxTimeout("the judge's box was not done in time") if type(error) is TimeoutError else error
                 faults.append(f"{type(fault).__name__}: {fault}")
                 making.faults.append(faults[-1])
                 if isinstance(error, BoxOutOfMemory):
-                    raise _BoxesLost(faults, out_of_memory=True) from None
-        raise _BoxesLost(faults)
+                    raise BoxesLost(faults, out_of_memory=True) from None
+                from_outside |= lost_to_the_host(error)
+        raise BoxesLost(faults, from_outside=from_outside)
 
-    async def _in_box(
-        self, task: Task, files: Tree, cases: tuple[Sequence[Case], Sequence[Case]], rng: random.Random
-    ) -> _Seen:
+    async def _in_box(self, task: Task, files: Tree, trial: Trial, rng: random.Random) -> Seen:
         check, seconds = task.verification, dict[str, float]()
         build_s = max(task.limits.command_s, check.timeout_s) if check.build else 0.0
         start = time.monotonic()
         # Not for harbor: its script knows nothing of them.
         drivers = {} if check.runner == "harbor" else {JUDGE: await self._drivers.tree(task.layer)}
+        spec = box_spec(task, files, drivers, trial)
+        # What is measured by other variables must be a process that was started with them.
+        warm_up = warm_driver(task) if self._warm and not self._env else ()
+        warm = bool(warm_up) and (task.layer, warm_up) in self._kinds
+        self._kinds.add((task.layer, warm_up))
         async with (
-            asyncio.timeout(build_s + check.timeout_s + _BOX_S),
-            self._provider.create(_spec(task, files, drivers)) as box,
+            asyncio.timeout(build_s + tests_s(task, trial) + _BOX_S),
+            self._provider.create(replace(spec, env={**spec.env, **self._env}, warm=warm_up if warm else ())) as box,
         ):
             seconds["create"] = time.monotonic() - start
             if check.build is not None:
@@ -174,47 +237,52 @@ class ExecutionVerifier:
                 build = await box.run(["/bin/sh", "-c", check.build], timeout_s=build_s)
                 seconds["build"] = time.monotonic() - start
                 if build.exit_code != 0:
-                    return _Seen(build, None, seconds)
+                    return Seen(build, None, seconds)
+                await box.quiet()  # what it left running could look into a driver before that has closed itself
             start = time.monotonic()
             if check.runner == "plain":
-                report = await run_plain(box, task, files, *cases, rng)
+                report = await run_plain(box, task, files, trial.frozen, trial.fresh, rng, warm=warm)
             elif check.runner == "command":
-                report = await run_scripts(box, task, files)
+                report = await run_scripts(box, task, files, warm=warm)
             elif check.runner == "harbor":
                 report = await run_harbor(box, task)
             else:
-                report = await run_suite(box, task, files)
+                assert trial.guarded is not None
+                report = await run_suite(box, task, files, trial.guarded, warm=warm)
             seconds["tests"] = time.monotonic() - start
-        return _Seen(None, report, seconds)
+        return Seen(None, report, seconds)
 
     async def _blame(
         self,
         task: Task,
-        cases: tuple[Sequence[Case], Sequence[Case]],
+        files: Tree,
+        trial: Trial,
         rng: random.Random,
         making: VerdictMaker,
-        what: str | _BoxesLost,
-    ) -> Verdict:
-        """Judge the untouched task: what goes wrong there as well is not the submission's doing."""
+        what: str | BoxesLost,
+    ) -> Seen | Verdict:
+        """Judge the untouched task: what goes wrong there as well is not the submission's doing.
+
+        What does not must come again with the submission, so that a fault that has passed is not taken for its own.
+        """
+        if isinstance(what, BoxesLost) and what.from_outside:
+            return making.unscorable(str(what))
         try:
-            control = await self._attempts(task, task.files, cases, rng, making)
-        except _BoxesLost as lost:
+            control = await self._attempts(task, task.files, trial, rng, making)
+        except BoxesLost as lost:
             if lost.out_of_memory:
                 return making.invalid(f"the untouched task needs more memory than it allows: {lost}")
             return making.unscorable(str(lost))
         report = control.report
         if report is not None and report.undecided is not None:
             return making.invalid(report.undecided)
+        if isinstance(what, BoxesLost) and not what.out_of_memory:
+            try:
+                return await self._attempts(task, files, trial, rng, making, most=1)
+            except BoxesLost as again:
+                if again.from_outside:
+                    return making.unscorable(str(again))
         why = str(what)
-        kind = "box_lost" if isinstance(what, _BoxesLost) else "no_reward"
+        kind = "box_lost" if isinstance(what, BoxesLost) else "no_reward"
         making.findings.append(Finding(kind, "", f"with this submission, not with the untouched task: {why}"))
         return making.valid("failed", {}, evidence={"not_decided": why})
-
-
-def _spec(task: Task, files: Tree, drivers: Mapping[str, Tree]) -> BoxSpec:
-    check = task.verification
-    readonly = dict(drivers)
-    if check.runner in ("pytest", "unittest", "harbor") or (check.runner == "command" and scripts_mount(task)):
-        readonly[TESTS] = check.tests
-    spec = judge_spec(task, files, readonly)
-    return replace(spec, scratch=(LOGS,)) if check.runner == "harbor" else spec

@@ -7,15 +7,16 @@ tree is the untouched task plus those changes, never the attempt's own tree. Pur
 
 from __future__ import annotations
 
-from practicum.errors import SubmissionError
+from practicum.errors import SubmissionError, TaskError
 from practicum.records.task import Task
 from practicum.records.tree import Change, File, Tree, apply_changes, check_path, diff_trees, matches
 from practicum.records.verdict import Finding, Submission
 from practicum.sandboxes.contract import Listing
-from practicum.verification.findings import classify, is_byproduct, tampering
+from practicum.verification.findings import BYPRODUCTS, classify, is_byproduct, tampering
 from practicum.verification.patches import apply_patch
 
 MAX_FINDINGS = 100
+_SPECIAL = 0o7000  # set-user-id, set-group-id, sticky: never left by honest work
 
 
 def collect(task: Task, after: Listing) -> Submission:
@@ -30,6 +31,8 @@ def collect(task: Task, after: Listing) -> Submission:
     for path, file in after.files.items():
         try:
             plain[check_path(path)] = _normal(file)
+            if file.mode & _SPECIAL:
+                findings.append(Finding("permissions_changed", path, f"mode {file.mode:o}"))
         except SubmissionError as error:
             findings.append(Finding("odd_path", path, error.message))
     for path, kind in sorted(after.irregular.items()):
@@ -37,13 +40,15 @@ def collect(task: Task, after: Listing) -> Submission:
             veto = tampering(task, path) is not None
             findings.append(Finding("irregular_file", path, kind, "tamper" if veto else "note"))
     for change in diff_trees({path: _normal(file) for path, file in task.files.items()}, plain):
-        if is_byproduct(change.path) and change.path not in task.files:
+        if is_byproduct(change.path, change.file) and change.path not in task.files:
             continue
         if change.path in after.irregular and change.kind == "delete":
             continue  # a link or device took its place, which is already a finding
         finding = classify(task, change)
         if finding is not None:
             findings.append(finding)
+        if change.path not in task.files and matches(change.path, BYPRODUCTS):
+            continue  # told, and stays
         if matches(change.path, task.editable) and (finding is None or finding.severity == "note"):
             changes.append(change)
     return Submission(tuple(changes), _bounded(findings))
@@ -65,8 +70,12 @@ def submission_from_patch(task: Task, text: str) -> Submission:
 def judged_files(task: Task, submission: Submission) -> dict[str, File]:
     """The tree to judge: the untouched task with the submission's editable changes, visible tests as they were.
 
-    Does not trust that `submission` came from `collect`. Raises `SubmissionError` when a change does not fit.
+    Does not trust that `submission` came from `collect`. Raises `SubmissionError` when a change does not fit, and
+    `TaskError` when it was made for other files than the task has, which nothing done in a box can bring about.
     """
+    for change in submission.changes:
+        if change.kind != "add" and change.path not in task.files:
+            raise TaskError(f"the submission does not apply: it {change.kind}s {change.path!r}, which is not there")
     allowed = [
         change
         for change in submission.changes

@@ -1,25 +1,32 @@
 """Verdicts in the making.
 
-Owns: `task_problem` (what makes a task unfit to be judged) and `VerdictMaker` (what every verdict carries).
-Invariant: only `VerdictMaker.valid` gives a number, and it takes it from the default reward table. Pure.
+Owns: `task_problem` (what makes a task unfit to be judged), `told` (an unforeseen error in words) and `VerdictMaker`
+(what every verdict carries).
+Invariant: only `VerdictMaker.valid` gives a number, and it takes it from the task's reward table. Pure.
 Must not know: boxes, how tests are run.
 """
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from practicum.records.task import Task
-from practicum.records.verdict import Outcome, Status, Submission, TestStatus, Verdict, default_reward
+from practicum.records.verdict import Outcome, Signal, Status, Submission, TestStatus, Verdict
 from practicum.verification.findings import classify
+from practicum.verification.fusion import RELIABILITY, fuse, reward_problem
 from practicum.verification.outcome import decide, decide_score
+from practicum.verification.reliability import reliability
 from practicum.verification.runners.report import Report
 
 
 def task_problem(task: Task) -> str | None:
     """Why nothing could be judged by this task's verification, or None."""
     check = task.verification
+    if (problem := reward_problem(check.reward)) is not None:
+        return problem
     ids = (*check.fail_to_pass, *check.pass_to_pass)
     if not check.fail_to_pass:
         return "fail_to_pass names no test, so doing nothing would pass"
@@ -42,6 +49,13 @@ def task_problem(task: Task) -> str | None:
     return None
 
 
+def told(error: BaseException) -> str:
+    """An error that nobody foresaw, with where it came up."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = "".join(f" ({Path(frame.filename).name} line {frame.lineno})" for frame in last)
+    return f"{type(error).__name__}: {error}{place}"
+
+
 class VerdictMaker:
     """Makes the verdict on one submission: adds what every verdict carries."""
 
@@ -56,15 +70,21 @@ class VerdictMaker:
             "task_digest": task.digest,
             "tests_digest": task.verification.digest,
             "submission_digest": submission.digest,
-            "layer": task.layer,
+            "layer": str(task.layer),
             "provider": provider,
             "runner": task.verification.runner,
         }
+
+    def drawn(self, nonce: str) -> None:
+        """Note what decided the lots of this judgement, so that it can be followed."""
+        self._evidence["nonce"] = nonce
 
     def reported(self, report: Report, seconds: Mapping[str, float]) -> Verdict:
         """The verdict on what a runner reported."""
         self.findings += report.findings
         evidence = {**report.evidence, "details": dict(report.details), "seconds": seconds}
+        if any(finding.severity == "tamper" for finding in report.findings):
+            return self.valid("tampered", report.statuses, evidence=evidence)
         if report.fresh is not None:
             evidence["fresh"] = {"passed": report.fresh[0], "total": report.fresh[1]}
         if report.score is not None:
@@ -86,10 +106,12 @@ class VerdictMaker:
         total: int = 1,
     ) -> Verdict:
         check = self.task.verification
+        trust = reliability(self.task, self.findings, evidence)
         return Verdict(
             status="valid",
             outcome=outcome,
-            reward=default_reward(outcome, newly_passed=newly, total=total),
+            reward=fuse(check.reward, outcome, (), newly=newly, total=total),
+            signals=(Signal(RELIABILITY, trust, weight=0.0),),
             tests={name: statuses.get(name, "missing") for name in (*check.fail_to_pass, *check.pass_to_pass)},
             findings=tuple(self.findings),
             evidence=self._all(evidence),

@@ -7,6 +7,7 @@ and what goes through the pipe is text of plain values. Must not know: expected 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
+import ctypes
 import posix
 import resource
 import select
@@ -22,8 +23,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+libc = ctypes.CDLL(None)
+PR_SET_DUMPABLE = 4
+
+
+def seal(closed: bool) -> None:
+    """Close this process's memory and descriptors to others of its user, or open them again."""
+    libc.prctl(PR_SET_DUMPABLE, 0 if closed else 1, 0, 0, 0)
+
+
 def enter(keep: tuple[int, ...], cpu_s: int) -> None:
     """Own session, streams to nowhere, every other descriptor closed, and a limit on cpu seconds."""
+    seal(False)
     posix.setsid()
     null = posix.open("/dev/null", posix.O_RDWR)
     for stream in (0, 1, 2):

@@ -25,6 +25,7 @@ from candidate import (  # type: ignore[import-not-found]
     load,
     look_ahead,
     raised,
+    seal,
     write_all,
 )
 from values import encode  # type: ignore[import-not-found]
@@ -65,6 +66,7 @@ def run_case(job: dict[str, Any], case: tuple[tuple[Any, ...], dict[str, Any]], 
 
 
 def main() -> None:
+    seal(True)
     job = marshal.loads(read_all())
     write_all(1, b'"ready"\n')
     look_ahead(job["entry"][0], job["roots"])
@@ -77,4 +79,5 @@ def main() -> None:
     write_all(1, b'"end"\n')
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,17 @@
 """Driver of frozen pytest and unittest suites.
 
 Invariant: the framework is loaded, and says where it comes from, before the workspace is importable; each outcome
-leaves the test process over a pipe of its own as it happens, and only the expected ids are run. Nothing from the
+leaves the test process over a pipe of its own as it happens, and only the ids to run are run. Nothing from the
 workspace configures the run: no conftest, ini file, plugin or start-up file of it is looked for.
-What this cannot stop: the submission shares an interpreter with the tests, so code written to that end can change
-the framework, or the pipe's content, while they run. Tasks that must hold against it use the plain runner.
-Must not know: which ids decide.
+The submission shares an interpreter with the tests, so code written to that end can change the framework, or the
+pipe's content. What it cannot know is which of the answers that the tests ask about is right (`sentinels`): neither
+this process nor its child nor any file in the box holds it.
+Must not know: which ids decide, which alternative of an assertion is its author's.
 
-Job (marshal, on stdin): kind, tests (folder), files, expected, roots, timeout_s, max_bytes, ini, conftest. Output,
-a JSON line each: `"ready"`, then `{"how", "status", "reports", "output", "s"}`; `reports` is the pipe's content.
+Job (marshal, on stdin): kind, tests (folder), files, run (ids), checks (name of the module that tests import), roots,
+timeout_s, max_bytes, ini, conftest. Output, a JSON line each: `"ready"`, then `{"how", "status", "reports", "output",
+"s"}`; `reports` is the pipe's content: `[id, phase, outcome]`, and `[id, "asked", [[tag, held, passed, total, why]]]`
+before the phase in which it was asked.
 """
 
 from __future__ import annotations
@@ -21,38 +24,50 @@ import time
 
 sys.path.insert(0, __file__.rpartition("/")[0])
 
-from candidate import CHUNK, write_all  # type: ignore[import-not-found]
+from candidate import CHUNK, seal, write_all  # type: ignore[import-not-found]
+from checks import Check, Checks  # type: ignore[import-not-found]
+from intact import changes, fingerprint  # type: ignore[import-not-found]
 from values import encode  # type: ignore[import-not-found]
 
-del sys.path[0], sys.modules["candidate"], sys.modules["values"]  # the names are the workspace's
+del sys.path[0]
+for own in ("candidate", "checks", "intact", "values"):
+    del sys.modules[own]  # the names are the workspace's
 
 TYPE_CHECKING = False  # `typing` itself would cost more than all the rest
 if TYPE_CHECKING:
     from typing import Any
 
 OUTPUT_BYTES = 8192
+# Plugins of pytest's own that a frozen suite has no use for; each costs at every start.
+UNUSED = (
+    *("cacheprovider", "debugging", "doctest", "faulthandler", "junitxml", "nose"),
+    *("pastebin", "setuponly", "setupplan", "stepwise", "threadexception", "unraisableexception"),
+)
 PASSED, FAILED = "passed", "failed"
 
 
 class Reporter:
-    """Writes one line per finished phase: `[id, phase, outcome]`."""
+    """Writes one line per finished phase, after what was asked in it."""
 
-    def __init__(self, sink: int) -> None:
+    def __init__(self, sink: int, checks: Checks) -> None:
         self.sink = sink
+        self.checks = checks
 
     def tell(self, name: str, phase: str, outcome: str) -> None:
-        write_all(self.sink, f"[{encode(name)},{encode(phase)},{encode(outcome)}]\n".encode())
+        asked = self.checks.taken()
+        text = f'[{encode(name)},"asked",{encode(asked, 1 << 22)}]\n' if asked else ""
+        write_all(self.sink, f"{text}[{encode(name)},{encode(phase)},{encode(outcome)}]\n".encode())
 
 
 class PytestPlugin:
-    """Selects the expected ids and reports their phases; a skip, xfail or xpass is not a pass."""
+    """Selects the ids to run and reports their phases; a skip, xfail or xpass is not a pass."""
 
-    def __init__(self, reporter: Reporter, expected: list[str]) -> None:
+    def __init__(self, reporter: Reporter, run: list[str]) -> None:
         self.reporter = reporter
-        self.expected = frozenset(expected)
+        self.run = frozenset(run)
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [item for item in items if item.nodeid in self.expected]
+        items[:] = [item for item in items if item.nodeid in self.run]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         plain = report.outcome == PASSED and not hasattr(report, "wasxfail")
@@ -62,17 +77,50 @@ class PytestPlugin:
         self.reporter.tell("", "end", str(int(exitstatus)))
 
 
+def options(ini: str, folder: str, *, conftest: bool) -> list[str]:
+    """Those of pytest.
+
+    Assertions are not rewritten: why one failed is what `checks` says. Nor is output captured, which would take files
+    of its own at each start.
+    """
+    return [
+        *("-c", ini, "--rootdir", folder, "--confcutdir", folder, "--import-mode", "prepend"),
+        *(part for plugin in UNUSED for part in ("-p", f"no:{plugin}")),
+        *("-q", "-s", "--assert", "plain", "--tb", "short", "--color", "no"),
+        *(() if conftest else ("--noconftest",)),
+    ]
+
+
+def prepare(kind: str, ini: str, folder: str) -> None:
+    """Do once, in the warm process, what each run would do anew. Nothing of a submission is there yet."""
+    intact[kind] = fingerprint(kind, OWN)
+    if kind == "pytest":
+        from _pytest.config import _prepareconfig
+
+        prepared[ini, folder] = _prepareconfig([*options(ini, folder, conftest=False), folder])
+
+
+prepared: dict[tuple[str, str], Any] = {}
+intact: dict[str, dict[str, tuple[int, int]]] = {}  # the framework as it was before it was prepared
+
+
 def run_pytest(job: dict[str, Any], reporter: Reporter) -> int:
     import pytest
 
-    folder = job["tests"]
-    options = [
-        *("-c", job["ini"], "--rootdir", folder, "--confcutdir", folder, "--import-mode", "prepend"),
-        *("-p", "no:cacheprovider", "-q", "--tb", "short", "--color", "no"),
-        *(() if job["conftest"] else ("--noconftest",)),
-    ]
+    folder, ini, plugin = job["tests"], job["ini"], PytestPlugin(reporter, job["run"])
     files = [f"{folder}/{name}" for name in job["files"]]
-    return int(pytest.main([*options, *files], plugins=[PytestPlugin(reporter, job["expected"])]))
+    config = None if job["conftest"] else prepared.get((ini, folder))
+    if config is None:
+        return int(pytest.main([*options(ini, folder, conftest=job["conftest"]), *files], plugins=[plugin]))
+    config.args = config.option.file_or_dir = files
+    config.pluginmanager.register(plugin)
+    try:
+        return int(config.hook.pytest_cmdline_main(config=config))
+    except pytest.UsageError as error:
+        sys.stderr.write(f"{error}\n")
+        return int(pytest.ExitCode.USAGE_ERROR)
+    finally:
+        config._ensure_unconfigure()
 
 
 def run_unittest(job: dict[str, Any], reporter: Reporter) -> int:
@@ -90,7 +138,7 @@ def run_unittest(job: dict[str, Any], reporter: Reporter) -> int:
             reporter.tell(test.id(), "teardown", PASSED)
 
     sys.path.insert(0, job["tests"])
-    expected = frozenset(job["expected"])
+    wanted = frozenset(job["run"])
     suite = unittest.TestSuite()
     for name in job["files"]:
         todo: list[Any] = [unittest.defaultTestLoader.loadTestsFromName(name.removesuffix(".py").replace("/", "."))]
@@ -98,7 +146,7 @@ def run_unittest(job: dict[str, Any], reporter: Reporter) -> int:
             test = todo.pop(0)
             if isinstance(test, unittest.TestSuite):
                 todo[:0] = list(test)
-            elif test.id() in expected:
+            elif test.id() in wanted:
                 suite.addTest(test)
     result = unittest.TextTestRunner(
         stream=sys.stderr,
@@ -110,17 +158,36 @@ def run_unittest(job: dict[str, Any], reporter: Reporter) -> int:
     return status
 
 
+OWN = (Check, Checks, Reporter)
+
+
+def failures(kind: str) -> tuple[type[BaseException], ...]:
+    """What the framework raises, beside AssertionError, where an assertion fails."""
+    if kind == "unittest":
+        return ()
+    import pytest
+
+    return (pytest.fail.Exception,)
+
+
 def child(job: dict[str, Any], sink: int, output: int) -> None:
     """The test process."""
+    seal(False)
     os.setsid()
     null = os.open("/dev/null", os.O_RDONLY)
     for target, source in enumerate((null, output, output)):
         os.dup2(source, target)
     kept = os.dup2(sink, 3)
     os.closerange(4, 1024)
-    sys.path += job["roots"]
+    checks = sys.modules[job["checks"]] = Checks(failures(job["kind"]))
     run = run_pytest if job["kind"] == "pytest" else run_unittest
-    status = run(job, Reporter(kept))
+    reporter = Reporter(kept, checks)
+    before = intact.get(job["kind"]) or fingerprint(job["kind"], OWN)
+    sys.path += job["roots"]
+    status = run(job, reporter)
+    changed = changes(before, fingerprint(job["kind"], OWN))
+    if changed:
+        reporter.tell("", "changed", changed)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
@@ -165,6 +232,7 @@ def watch(pid: int, reports: int, output: int, job: dict[str, Any]) -> tuple[str
 
 
 def main() -> None:
+    seal(True)
     job = marshal.loads(sys.stdin.buffer.read())
     __import__(job["kind"])
     write_all(1, b'"ready"\n')
@@ -189,4 +257,5 @@ def main() -> None:
     write_all(1, f"{{{fields}}}\n".encode())
 
 
-main()
+if __name__ == "__main__":
+    main()

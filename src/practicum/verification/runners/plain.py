@@ -20,6 +20,7 @@ from practicum.verification.runners.report import (
     PYTHON,
     TESTS,
     Report,
+    early,
     ended,
     judge_spec,
     roots,
@@ -64,7 +65,14 @@ async def fresh_cases(task: Task, provider: SandboxProvider, seed: int) -> list[
 
 
 async def run_plain(
-    box: Sandbox, task: Task, files: Tree, frozen: Sequence[Case], fresh: Sequence[Case], rng: random.Random
+    box: Sandbox,
+    task: Task,
+    files: Tree,
+    frozen: Sequence[Case],
+    fresh: Sequence[Case],
+    rng: random.Random,
+    *,
+    warm: bool = False,
 ) -> Report:
     """Call the candidate's entry once for each case, each in a new process, in random order."""
     check = task.verification
@@ -82,7 +90,7 @@ async def run_plain(
         "deadline_s": check.timeout_s,
         "max_chars": MAX_CHARS,
     }
-    told = await run_driver(box, "plain", job, timeout_s=check.timeout_s)
+    told = await run_driver(box, "plain", job, timeout_s=check.timeout_s, warm=warm)
     statuses: dict[str, TestStatus] = {}
     details: dict[str, str] = {}
     fresh_passed = 0
@@ -102,6 +110,7 @@ async def run_plain(
         details,
         evidence={"driver": ended(told.result), "order": [case.id for case, _ in order]},
         fresh=(fresh_passed, len(fresh)) if fresh else None,
+        undecided=None if told.lines[-1:] == ["end"] else early("plain", told.result),
     )
 
 

@@ -20,8 +20,10 @@ from practicum.records.tree import Tree
 from practicum.records.verdict import Finding, TestStatus
 from practicum.sandboxes.contract import BoxSpec, CommandResult, Sandbox
 from practicum.verification.runners.drivers import JUDGE
+from practicum.verification.sentinels.reading import Answers
 
 TESTS = "/tests"
+PYTEST_INI = f"{JUDGE}/pytest.ini"
 PYTHON = ("python3", "-P", "-s", "-S", "-B")  # nothing from the working directory or a user's site; no bytecode
 PYTHON_WITH_SITE = ("python3", "-P", "-s", "-B")  # and the layer's own packages
 GRACE_S = 2.0  # how much longer than a driver's own deadline the box waits for the driver
@@ -41,6 +43,7 @@ class Report:
     """What was seen. Ids that are not in `statuses` were not reported.
 
     `fresh` is (passed, total) of cases drawn at judging time. `score` is what a task's own script gave.
+    `answers` are those of a suite with sentinels.
     `complete` is False where something speaks against the report as a whole. `undecided` names a failure that may
     be the task's or the candidate's.
     """
@@ -53,6 +56,7 @@ class Report:
     score: float | None = None
     complete: bool = True
     undecided: str | None = None
+    answers: Answers | None = None
 
 
 def judge_spec(task: Task, files: Tree, readonly: Mapping[str, Tree]) -> BoxSpec:
@@ -82,18 +86,19 @@ async def run_driver(
     job: Mapping[str, Any],
     *,
     timeout_s: float,
+    warm: bool,
     python: Sequence[str] = PYTHON,
     arguments: Sequence[str] = (),
 ) -> Told:
-    """Run driver `name` with `job` on its stdin.
+    """Run driver `name` with `job` on its stdin, as a copy of the box's warm process where there is one.
 
     Raises `VerifierError` when it ended before it was ready: then nothing of the candidate has run.
     """
-    result = await box.run(
-        [*python, f"{JUDGE}/{name}.pyc", *arguments],
-        timeout_s=timeout_s + GRACE_S,
-        stdin=marshal.dumps(dict(job), 4),
-    )
+    data, deadline_s = marshal.dumps(dict(job), 4), timeout_s + GRACE_S
+    if warm:
+        result = await box.run_warm([name, *arguments], timeout_s=deadline_s, stdin=data)
+    else:
+        result = await box.run([*python, f"{JUDGE}/{name}.pyc", *arguments], timeout_s=deadline_s, stdin=data)
     ready, _, rest = result.stdout.partition(b"\n")
     if ready != b'"ready"':
         raise VerifierError(
@@ -111,6 +116,13 @@ async def run_driver(
 def text_tail(data: bytes, size: int = 4096) -> str:
     """The last `size` bytes as text that is safe to store."""
     return data[-size:].decode("utf-8", "replace")
+
+
+def early(driver: str, result: CommandResult) -> str:
+    """What to say of a driver that did not come to its end, be it by a fault of its own or by what ran beside it."""
+    how = "was not done in time" if result.timed_out else f"ended before it was done (exit code {result.exit_code})"
+    said = text_tail(result.stderr, 500).strip()
+    return f"the {driver} driver {how}{': ' if said else ''}{said}"
 
 
 def ended(result: CommandResult) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from practicum.records.task import Task
 from practicum.records.tree import Tree
 from practicum.records.verdict import TestStatus
 from practicum.sandboxes.contract import Sandbox
-from practicum.verification.runners.report import TESTS, Report, ended, roots, run_driver, text_tail
+from practicum.verification.runners.drivers import JUDGE
+from practicum.verification.runners.report import TESTS, Report, early, ended, roots, run_driver, text_tail
 
 MAX_CHARS = 1 << 20  # of one answer of the submission
 
@@ -26,7 +27,7 @@ def scripts_mount(task: Task) -> bool:
     return bool(needed)
 
 
-async def run_scripts(box: Sandbox, task: Task, files: Tree) -> Report:
+async def run_scripts(box: Sandbox, task: Task, files: Tree, *, warm: bool = False) -> Report:
     """Run each frozen script once, in the order of `files`, within one time limit for all."""
     check = task.verification
     statuses: dict[str, TestStatus] = {}
@@ -36,27 +37,35 @@ async def run_scripts(box: Sandbox, task: Task, files: Tree) -> Report:
     for name in check.files:
         if left <= 0:
             break
-        why, evidence[name], used = await _run(box, task, files, name, left)
+        await box.quiet()  # what an earlier one left running could look into the next before that has closed itself
+        why, evidence[name], used = await _run(box, task, files, name, left, warm)
         left -= used
         statuses[name] = "failed" if why else "passed"
         if why:
             details[name] = why
-    return Report(statuses, details, evidence={"scripts": evidence})
+    lost = [name for name in evidence if "script" in evidence[name] and evidence[name]["script"] is None]
+    return Report(
+        statuses, details, evidence={"scripts": evidence}, undecided=f"{lost[0]}: {details[lost[0]]}" if lost else None
+    )
 
 
-async def _run(box: Sandbox, task: Task, files: Tree, name: str, left: float) -> tuple[str, dict[str, Any], float]:
+async def _run(
+    box: Sandbox, task: Task, files: Tree, name: str, left: float, warm: bool
+) -> tuple[str, dict[str, Any], float]:
     """Why it did not pass (or ""), evidence, seconds used."""
     if not name.endswith(".py"):
-        result = await box.run(["/bin/sh", f"{TESTS}/{name}"], timeout_s=left)
+        result = await box.run([f"{JUDGE}/sh", f"{TESTS}/{name}"], timeout_s=left)
         evidence = ended(result) | {"stdout": text_tail(result.stdout)}
         if result.timed_out:
             return "did not end in time", evidence, result.wall_s
         return (f"exit status {result.exit_code}" if result.exit_code else ""), evidence, result.wall_s
     job = {"name": name, "source": task.verification.tests[name].data, "timeout_s": left}
     arguments = [str(math.ceil(left)), str(MAX_CHARS), *roots(task, files)]
-    told = await run_driver(box, "scripts", job, timeout_s=left, arguments=arguments)
+    told = await run_driver(box, "scripts", job, timeout_s=left, warm=warm, arguments=arguments)
     line = told.lines[-1] if told.lines and isinstance(told.lines[-1], dict) else None
     evidence = ended(told.result) | {"script": line}
     if line is None:
-        return "its process was ended before it was done", evidence, told.result.wall_s
-    return ("" if line.get("ok") is True else str(line.get("why", ""))), evidence, told.result.wall_s
+        return early("scripts", told.result), evidence, told.result.wall_s
+    if line.get("ok") is True and line.get("why") == "":
+        return "", evidence, told.result.wall_s
+    return str(line.get("why")) or "its result contradicts itself", evidence, told.result.wall_s

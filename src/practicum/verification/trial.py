@@ -1,0 +1,67 @@
+"""What a submission is asked in one box, and what that box is made of.
+
+Owns: `Trial`, `trial_of`, `tests_s`, `box_spec`, `warm_driver`. Invariant: whatever could tell the right answers stays
+out of the box. Pure. Must not know: how a box is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from practicum.records.task import MIB, Task
+from practicum.records.tree import Tree
+from practicum.sandboxes.contract import BoxSpec
+from practicum.verification.cases import Case
+from practicum.verification.runners.drivers import JUDGE
+from practicum.verification.runners.harbor import LOGS
+from practicum.verification.runners.report import PYTEST_INI, PYTHON, PYTHON_WITH_SITE, TESTS, judge_spec
+from practicum.verification.runners.scripts import scripts_mount
+from practicum.verification.runners.suites import suite_s
+from practicum.verification.sentinels.guard import Guarded, guard
+
+_WARM_BYTES = 256 * MIB  # a warm process takes some 40 MiB of what the box may have
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Frozen and fresh cases of a plain task; the files of a suite, with sentinels."""
+
+    frozen: Sequence[Case] = ()
+    fresh: Sequence[Case] = ()
+    guarded: Guarded | None = None
+
+
+def trial_of(task: Task, cases: tuple[Sequence[Case], Sequence[Case]], nonce: str, turn: int) -> Trial:
+    """The trial with these cases, or with the lots that `nonce` and `turn` decide."""
+    check = task.verification
+    return Trial(*cases, guard(check, nonce, turn) if check.runner in ("pytest", "unittest") else None)
+
+
+def tests_s(task: Task, trial: Trial) -> float:
+    """How long the tests may take, in seconds."""
+    return task.verification.timeout_s if trial.guarded is None else suite_s(task, trial.guarded)
+
+
+def warm_driver(task: Task) -> tuple[str, ...]:
+    """The argv of a process of which the task's driver can be a copy; none where there is no gain in it."""
+    check = task.verification
+    if check.runner == "harbor" or task.limits.memory_bytes < _WARM_BYTES:
+        return ()
+    if check.runner in ("pytest", "unittest"):
+        return (*PYTHON_WITH_SITE, f"{JUDGE}/warm.pyc", "suites", "--", check.runner, PYTEST_INI, TESTS)
+    if check.runner == "command" and not any(name.endswith(".py") for name in check.files):
+        return ()
+    return (*PYTHON, f"{JUDGE}/warm.pyc", "plain" if check.runner == "plain" else "scripts", "--")
+
+
+def box_spec(task: Task, files: Tree, drivers: Mapping[str, Tree], trial: Trial) -> BoxSpec:
+    """A box with `files` to judge and no more of the frozen ones than its runner needs on disk."""
+    check = task.verification
+    readonly = dict(drivers)
+    if trial.guarded is not None:
+        readonly[TESTS] = trial.guarded.tests
+    elif check.runner == "harbor" or (check.runner == "command" and scripts_mount(task)):
+        readonly[TESTS] = check.tests
+    spec = judge_spec(task, files, readonly)
+    return replace(spec, scratch=(LOGS,)) if check.runner == "harbor" else spec
