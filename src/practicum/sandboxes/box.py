@@ -28,7 +28,7 @@ from practicum.errors import (
 from practicum.records.tree import Tree
 from practicum.sandboxes.commands import Commands
 from practicum.sandboxes.contract import BoxSpec, BoxState, BoxStatus, CommandResult, Listing, Snapshot, SnapshotId
-from practicum.sandboxes.disks import Frozen
+from practicum.sandboxes.disks import Disk, Frozen
 from practicum.sandboxes.furnish import Furnished, furnish
 from practicum.sandboxes.line import Line
 from practicum.sandboxes.messages import (
@@ -63,6 +63,11 @@ class Box:
     @property
     def id(self) -> str:
         return self._name
+
+    @property
+    def _disk(self) -> Disk | None:
+        """None before the box is furnished, and where files are copied."""
+        return self._furnished.disk if self._furnished else None
 
     # --- life ---------------------------------------------------------------------------------------------
 
@@ -101,9 +106,8 @@ class Box:
 
     async def _furnish(self, files: Tree, frozen: Frozen | None = None) -> None:
         """Give a booted box its disk and its files."""
-        assert self._furnished is not None
-        if self._furnished.disk is not None:
-            self._furnished.disk.start(frozen)
+        if self._disk is not None:
+            self._disk.start(frozen)
         if files and frozen is None:
             await self._ask(write_request(self._spec.workdir, files))
         if self._spec.warm:
@@ -122,7 +126,7 @@ class Box:
         self._state = "gone"
 
     def _unmount(self) -> None:
-        disk = self._furnished.disk if self._furnished else None
+        disk = self._disk
         if disk is not None and self._host.hub.alive:  # with the hub, its mounts have gone
             disk.remove()
 
@@ -197,7 +201,7 @@ class Box:
 
     async def supply(self, readonly: Mapping[str, Tree]) -> None:
         self._refuse_while_busy("supplying files")
-        disk = self._furnished.disk if self._furnished else None
+        disk = self._disk
         if disk is None:
             raise UnsupportedControl("read-only files cannot be exchanged where files are copied")
         for place in readonly:
@@ -215,8 +219,7 @@ class Box:
 
     async def snapshot(self) -> Snapshot:
         self._refuse_while_busy("a snapshot")
-        assert self._furnished is not None
-        disk = self._furnished.disk
+        disk = self._disk
         with self._doing("snapshotting"):
             running = await self._processes()
             if disk is not None and not running:
@@ -224,7 +227,7 @@ class Box:
                     frozen: Frozen | str = disk.stack()
             else:  # what runs has files open, which must stay its own
                 frozen = await self.save()
-        snapshot = Snapshot(f"{self._name}/{uuid.uuid4().hex[:12]}", self._spec.workdir, self._furnished.env, running)
+        snapshot = Snapshot(f"{self._name}/{uuid.uuid4().hex[:12]}", self._spec.workdir, self._commands.env, running)
         self._host.keep(snapshot.id, frozen)
         return snapshot
 
@@ -238,14 +241,16 @@ class Box:
         if frozen is None:
             raise CreateFailed(f"there is no snapshot {snapshot.id}")
         async with self._becoming("restored"):
-            if isinstance(frozen, str):
-                await self._begin_anew(self._host.snapshots.get(frozen))
+            files = self._host.snapshots.get(frozen) if isinstance(frozen, str) else {}
+            if self._disk is None:
+                await self._begin_anew(files)
                 return
             if not await self._cleared():
                 await self._begin_anew({})
-            assert self._furnished is not None
-            assert self._furnished.disk is not None
-            self._furnished.disk.attach(frozen)
+            # What was saved by content lies on the layer alone, whatever the box itself began from.
+            self._disk.attach(self._disk.bare if isinstance(frozen, str) else frozen)
+            if files:
+                await self._ask(write_request(self._spec.workdir, files))
 
     async def reset(self) -> None:
         self._refuse_while_busy("a reset")
@@ -265,7 +270,7 @@ class Box:
                 raise SandboxError(f"box {self._name} could not be {what}: {error.message}") from error
 
     async def _reset(self) -> None:
-        disk = self._furnished.disk if self._furnished else None
+        disk = self._disk
         if disk is None or not await self._cleared():
             await self._begin_anew(self._files)
             return
@@ -275,15 +280,16 @@ class Box:
 
     async def _begin_anew(self, files: Tree) -> None:
         """Other processes and other places take the place of those there are."""
-        assert self._furnished is not None
-        before = self._furnished.disk
+        before = self._disk
         self._line.hang_up("the box is being reset")
         await self._process.end(lambda: None)
         self._process = BoxProcess(self._name, self._host)
-        await self._boot()
-        await self._furnish(files, self._origin)
-        if before is not None:  # until now it held what a fork began from
-            before.remove()
+        try:
+            await self._boot()
+            await self._furnish(files, self._origin)
+        finally:
+            if before is not None:  # until now it held what a fork began from
+                before.remove()
 
     async def quiet(self) -> None:
         self._refuse_while_busy("ending its processes")

@@ -158,6 +158,22 @@ async def _restore(provider: SandboxProvider) -> None:
         await refuses(box.restore(snapshot), CreateFailed, "a released snapshot")
 
 
+@check("a fork can become what was saved beside a running process", "isolation", "snapshot", "fork", "reset")
+async def _restore_saved(provider: SandboxProvider) -> None:
+    async with provider.create(spec(files={"a": File(b"1")})) as origin:
+        start = await origin.snapshot()
+        await origin.run(["sh", "-c", "echo 2 > b; (setsid sleep 60 >/dev/null 2>&1 &); sleep 0.2"], timeout_s=10)
+        saved = await origin.snapshot()
+        expect("sleep" in saved.running, "nothing ran when it was saved")
+    async with provider.fork(start, spec()) as fork:
+        await fork.restore(saved)
+        files = (await fork.list_tree("/app", max_bytes=1000)).files
+        expect(files == {"a": File(b"1"), "b": File(b"2\n")}, f"it holds {files}")
+        await fork.reset()
+        files = (await fork.list_tree("/app", max_bytes=1000)).files
+        expect(files == {"a": File(b"1")}, f"after a reset it holds {files}")
+
+
 @check("all that is written shares one limit", "isolation", "copy-on-write")
 async def _one_disk(provider: SandboxProvider) -> None:
     limits = Limits(disk_bytes=4 * MIB)

@@ -99,7 +99,8 @@ class Disk:
         self._options = f"mode=755,size={size},nr_inodes={inodes}"
         self._shared = f"s/{number}"
         self._slots = {place.path: f"{self._shared}/{i}" for i, place in enumerate(self._places)}
-        self._start = Frozen({place.path: place.lowers for place in self._places})
+        self.bare = Frozen({place.path: place.lowers for place in self._places})  # nothing but the layer
+        self._start = self.bare
         self._below = self._start  # what the present uppers lie on
         self._generations = itertools.count()
         self._uppers = itertools.count()
@@ -109,7 +110,7 @@ class Disk:
         self.broken = False  # whether its places are not what they should be
         self._top: dict[str, str] = {}
         if len(places) > MOST_PLACES:
-            raise UnsupportedControl(f"a box can have {MOST_PLACES} writable places, not {len(places)}")
+            raise UnsupportedControl(f"a box can have {MOST_PLACES} writable and read-only places, not {len(places)}")
 
     @property
     def forked(self) -> bool:

@@ -271,11 +271,11 @@ class Pool:
         try:
             await warm.box.reset()
         except Exception as error:  # noqa: BLE001  whatever it is, the box's place must not be lost
-            self._resetting[shape] -= 1
             await self._destroy(warm, type(error).__name__)
-            return
-        self._resetting[shape] -= 1
-        await self._put(shape, warm)
+        else:
+            await self._put(shape, warm)
+        finally:
+            self._resetting[shape] -= 1
 
 
 @asynccontextmanager
