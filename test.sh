@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . scripts/setup.sh
 
-set_up train,dev
+set_up train,serve,dev
 step "ruff check" "$venv/bin/ruff" check --quiet .
 step "ruff format --check" "$venv/bin/ruff" format --check --quiet .
 step "mypy --strict" "$venv/bin/mypy" --no-error-summary

@@ -63,3 +63,13 @@ def test_a_resumed_run_keeps_its_settings(cli: Cli, tmp_path: Path) -> None:
     assert "a resumed run keeps its settings" in refused.err
     same = cli("train", "quickstart", "--resume", path, "--set", "rl.updates=3", "--dry-run", "--json")
     assert same.document["rl"]["updates"] == 3
+
+
+def test_a_dry_run_looks_at_the_tasks(cli: Cli, tmp_path: Path) -> None:
+    """A folder that is not there, a split that is empty and tasks that cannot be demonstrated are told beforehand."""
+    missing = cli("train", "quickstart", "--dry-run", "--set", "tasks.path=nowhere", timeout_s=60)
+    assert (missing.code, "nowhere: there is no such folder" in missing.err) == (2, True)
+    cli("tasks", "new", str(tmp_path / "set" / "one"))
+    alone = cli("train", "quickstart", "--dry-run", "--set", f"tasks.path={tmp_path / 'set'}", timeout_s=60)
+    assert (alone.code, "no task of split 'validation'" in alone.err, "tasks split" in alone.err) == (2, True, True)
+    assert not (tmp_path / "runs").exists()

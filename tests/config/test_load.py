@@ -91,7 +91,7 @@ def test_unknown_key_that_belongs_elsewhere() -> None:
         ("sandbox.limits_by=magic", ["'cgroup-or-rlimit', 'cgroup' or 'rlimit'"]),
         ("rollout.max_staleness=-1", ["rollout.max_staleness = -1", "at least 0"]),
         ("rollout.temperature=0", ["rollout.temperature = 0", "more than 0"]),
-        ("sft.steps=0", ["sft.steps = 0", "at least 1"]),
+        ("sft.steps=-1", ["sft.steps = -1", "at least 0"]),
     ],
 )
 def test_wrong_values_name_key_value_and_expectation(override: str, parts: list[str]) -> None:
@@ -162,3 +162,45 @@ def test_import_is_light() -> None:
     code = "import sys, practicum.config; print(sorted({'torch', 'pyarrow', 'rich', 'jinja2'} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_a_pretrained_model_and_a_new_one_are_told_apart() -> None:
+    """What only the other kind of model reads is refused by name, given in a file, a recipe or by hand."""
+    assert "layers says how a new model is made" in refuse("policy.model=smollm2", "policy.layers=3")
+    assert "heads" in refuse("policy.heads=8", source="smollm2")
+    assert "adapter_rank goes with `model`" in refuse("policy.adapter_rank=8")
+    assert "speech goes with `model`" in refuse("policy.speech=fence")
+    assert "policy.speech = 'morse'" in refuse("policy.speech=morse", source="smollm2")
+
+
+def test_only_what_is_read_is_written() -> None:
+    """A resolved configuration holds no key of the kind of model, or of the correction, that is not used."""
+    own, pretrained = load_config([]).to_toml(), load_config("smollm2").to_toml()
+    assert "layers" in own
+    assert "adapter_rank" not in own
+    assert "adapter_rank" in pretrained
+    assert "layers" not in pretrained
+    assert "importance_bound" not in pretrained
+    assert "importance_bound = 2.0" in load_config([], ["rl.importance=token-mask"]).to_toml()
+
+
+def test_no_warm_start() -> None:
+    """Without steps there are no demonstrations, and asking for some is refused; so are steps with none."""
+    config = load_config([], ["sft.steps=0"])
+    assert (config.sft.steps, config.sft.demonstrations) == (0, 0)
+    assert "64 demonstrations are for one" in refuse("sft.steps=0", "sft.demonstrations=64")
+    assert "nothing to imitate" in refuse("sft.demonstrations=0")
+
+
+def test_functions_are_for_a_model_that_speaks() -> None:
+    """Tasks that nobody can demonstrate go with neither a warm start nor a model drawn at random."""
+    assert "sft.steps = 0" in refuse("tasks.family=functions", "policy.model=smollm2")
+    assert "policy.model" in refuse("tasks.family=functions", "sft.steps=0")
+    assert "sft.steps = 0" in refuse("policy.model=smollm2", "policy.speech=fence")
+
+
+def test_a_method_has_no_key_that_it_does_not_read() -> None:
+    """Bounds without a correction and a bonus that the loss has no place for are refused."""
+    assert "importance_bound" in refuse("rl.importance_bound=3.0")
+    assert "entropy_bonus" in refuse("rl.loss=gspo", "rl.entropy_bonus=0.1")
+    assert "rl.loss = 'dpo'" in refuse("rl.loss=dpo")

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from practicum.policies.contract import Message
+from practicum.policies.local.chat import ChatRenderer
+from practicum.policies.local.folder import save_folder
+from practicum.policies.local.model import Decoder
+from practicum.policies.local.tiny import tiny_shape, tiny_tokenizer
+from practicum.policies.speech import FENCE
+from practicum.records.task import Task
+from practicum.tasks.functions.catalogue import CATALOGUE
+from practicum.training.demonstrations import Demonstration, spoken_sample
+from practicum.training.losses import cross_entropy
+from practicum.training.trainer import Trainer
 
 # Few tasks, learnt almost by heart, so that some attempts of a group pass and others do not.
 SMALL = """
@@ -130,3 +144,49 @@ def lab() -> Iterator[Lab]:
     root.chmod(0o755)
     yield Lab(root)
     shutil.rmtree(root)
+
+
+PRETRAINED_CONTEXT = 384
+Pretrain = Callable[..., Path]
+
+
+def _answers(task: Task) -> tuple[str, str]:
+    """A right and a wrong answer to a task of the family `functions`."""
+    name = task.id.split("-", 1)[1].replace("-", "_")
+    (function,) = [each for each in CATALOGUE if each.name == name]
+    right, wrong = (
+        f"def {name}({function.parameters}):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+        for body in (function.right, function.wrong)
+    )
+    return f"```python\n{right}```", f"```python\n{wrong}```"
+
+
+def make_pretrained(tasks: Sequence[Task], folder: Path, *, steps: int = 80) -> Path:
+    """A Hugging Face folder of a model that answers `tasks` rightly about half of the time."""
+    tokenizer = tiny_tokenizer()
+    renderer = ChatRenderer(tokenizer, FENCE)
+    model = Decoder(replace(tiny_shape(), width=48, inner=96, context=PRETRAINED_CONTEXT), seed=1)
+    known = [
+        spoken_sample(
+            Demonstration(
+                (Message("task", task.instruction), Message("assistant", answer), Message("observation", ""))
+            ),
+            renderer,
+            prompt_weight=0.0,
+        )
+        for task in tasks
+        for answer in _answers(task)
+    ]
+    trainer, rng = Trainer(model, batch_tokens=4096), random.Random(0)
+    for _ in range(steps):
+        trainer.forward_backward(rng.sample(known, min(8, len(known))), cross_entropy)
+        trainer.optim_step(4e-3)
+    folder.mkdir(parents=True)
+    save_folder(model, tokenizer, folder, model.state_dict())
+    return folder
+
+
+@pytest.fixture
+def pretrain() -> Pretrain:
+    """`make_pretrained`: a folder of a tiny model that knows a right and a wrong answer to each of a few tasks."""
+    return make_pretrained

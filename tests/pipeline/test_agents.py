@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from practicum.errors import ConfigError
-from practicum.pipeline.agents import parse_agent
+from practicum.pipeline.agents import identity, parse_agent
 
 
 def test_kinds(tmp_path: Path) -> None:
@@ -35,3 +35,28 @@ def test_unknown() -> None:
         parse_agent("gpt")
     assert "'gpt' is no policy" in caught.value.message
     assert "oracle, noop" in (caught.value.fix or "")
+
+
+def test_ways_to_ask_an_address(tmp_path: Path) -> None:
+    """Token ids are asked for with a tokenizer, texts without; a way that there is not is named."""
+    url = "http://host:1/v1"
+    chosen = parse_agent(url, api="tokens", tokenizer="smollm2", speech="fence")
+    assert (chosen.kind, chosen.api, chosen.tokenizer, chosen.speech) == ("chat", "tokens", "smollm2", "fence")
+    assert parse_agent(url, api="chat", speech="hermes").speech == "hermes"
+    plain = parse_agent(url)
+    assert (plain.api, plain.tokenizer, plain.speech) == ("chat", None, "tags")
+    assert identity(plain) == (url, "default")
+    assert identity(chosen) != identity(plain)
+    for options, said in (
+        ({"api": "tokens"}, "--tokenizer"),
+        ({"tokenizer": "smollm2"}, "--tokenizer"),
+        ({"api": "chat", "tokenizer": "smollm2"}, "--tokenizer"),
+        ({"api": "grpc"}, "'grpc'"),
+        ({"speech": "shout"}, "'shout'"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            parse_agent(url, **options)  # type: ignore[arg-type]
+        assert said in str(caught.value)
+    for option in ({"api": "tokens"}, {"tokenizer": "x"}, {"speech": "tags"}):
+        with pytest.raises(ConfigError, match="goes with an http address"):
+            parse_agent("oracle", **option)  # type: ignore[arg-type]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from practicum.pipeline.audit import entries
 from practicum.pipeline.canaries import EVENT, admitted, read_again, suspect
 from practicum.pipeline.runfolder import RunFolder
+from practicum.trajectories.chain import entries
 from practicum.weights.store import VersionStore
 
 if TYPE_CHECKING:

@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 
 from practicum.cli.template import template_task
-from practicum.pipeline.agents import noop_agent, oracle_agent
-from practicum.pipeline.execute import Admission, admit, check_tasks, open_workshop, run_specs, specs_for
+from practicum.curation.admission import Admission, admit, check_tasks
+from practicum.pipeline.execute import open_workshop
 from practicum.records.task import Task
 from practicum.records.trajectory import Fault, Trajectory
 from practicum.records.tree import File
 from practicum.records.verdict import Outcome, TestStatus, Verdict
+from practicum.rollouts.agents import noop_agent, oracle_agent
+from practicum.rollouts.workshop import run_specs, specs_for
 
 TASK = template_task("t")
 CHECK = TASK.verification

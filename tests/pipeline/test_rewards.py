@@ -9,8 +9,8 @@ import pytest
 
 from practicum.config import RunConfig, load_config
 from practicum.config.sections import RewardConfig
+from practicum.curation.soundness.noise import write_noise
 from practicum.errors import ConfigError
-from practicum.pipeline.noise import write_noise
 from practicum.pipeline.rewards import Rewards, open_rewards
 from practicum.pipeline.runfolder import RunFolder
 from practicum.records.task import Task, Verification

@@ -15,14 +15,15 @@ import pytest
 from practicum.cli.template import template_task
 from practicum.config.sections import JudgeConfig
 from practicum.errors import ConfigError
-from practicum.pipeline.agents import oracle_agent
-from practicum.pipeline.execute import open_workshop, run_specs, specs_for
+from practicum.pipeline.execute import open_workshop
 from practicum.pipeline.rescoring import _judged
 from practicum.pipeline.runfolder import RunFolder
 from practicum.pipeline.signals import check_judge, missing_rows, parse_judge, recorded
 from practicum.records.task import RewardRule, Task, Verification
 from practicum.records.trajectory import Trajectory
 from practicum.records.verdict import Missing, Signal, Submission, Verdict
+from practicum.rollouts.agents import oracle_agent
+from practicum.rollouts.workshop import run_specs, specs_for
 from practicum.tasks.harbor import save_task
 from practicum.tasks.quickstart import FamilySpec, generate_family
 from practicum.verification.shaping import MISSING

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from practicum.config import RunConfig
+from practicum.curation.soundness.noise import read_noise
 from practicum.errors import ConfigError
-from practicum.pipeline.noise import read_noise
 from practicum.pipeline.runfolder import RunFolder
 from practicum.pipeline.spotchecks import (
     ESTIMATES_FILE,

@@ -13,6 +13,7 @@ import pytest
 
 from practicum.errors import PolicyError, PolicyRefused, VerifierError
 from practicum.policies.scripted import ScriptedPolicy, noop_policy, oracle_policy, script_policy
+from practicum.policies.speech import FENCE
 from practicum.policies.text import ByteRenderer
 from practicum.records.sample import samples_from
 from practicum.records.task import Limits, RewardRule, Task
@@ -63,7 +64,13 @@ class Rollouts:
         self.snapshots: Any = None
 
     def attempt(
-        self, policy: Any, *, budgets: Budgets = TEXT_BUDGETS, limits: Limits | None = None, gold: bool = False
+        self,
+        policy: Any,
+        *,
+        budgets: Budgets = TEXT_BUDGETS,
+        limits: Limits | None = None,
+        gold: bool = False,
+        renderer: ByteRenderer = renderer,
     ) -> Trajectory:
         task = replace(self.task, limits=limits) if limits else self.task
         spec = AttemptSpec(task, "group/1", 3, seed=5, with_solution=gold, patience=PATIENCE)
@@ -411,3 +418,22 @@ def test_the_same_attempt_gives_the_same_ids(rollouts: Rollouts) -> None:
     first, second = rollouts.says(*texts), rollouts.says(*texts)
     assert [turn.prompt_ids for turn in first.turns] == [turn.prompt_ids for turn in second.turns]
     assert "[exit 1]" in first.turns[1].observation
+
+
+def test_a_block_of_code_is_the_text_of_the_one_file(rollouts: Rollouts) -> None:
+    """Where a task names the one file that may change, a fenced block replaces it; else nothing is guessed."""
+    fenced = ByteRenderer(FENCE)
+    text = "Here:\n```python\ndef add(a, b):\n    return a + b\n```"
+
+    def said() -> ScriptedPolicy:
+        return ScriptedPolicy(fenced, lambda _, turn: text if turn == 0 else None)
+
+    def once() -> Trajectory:
+        return rollouts.attempt(said(), renderer=fenced, budgets=replace(TEXT_BUDGETS, max_turns=1))
+
+    anywhere = once()
+    assert anywhere.turns[0].failed
+    assert "not plain which file" in anywhere.turns[0].observation
+    rollouts.task = replace(rollouts.task, editable=("calc.py",))
+    aimed = once()
+    assert (aimed.reward, aimed.stop_reason, aimed.turns[0].observation) == (1.0, "turn_limit", "[wrote calc.py]")

@@ -17,6 +17,7 @@ from practicum.errors import TaskError
 from practicum.records.task import Limits, PlainCheck, RewardRule, Runner, Task, Verification
 from practicum.records.tree import File
 from practicum.tasks.harbor import load_task, save_task
+from practicum.tasks.manifest import LEAST_MEMORY
 
 TOML = """
 schema_version = "1.4"
@@ -154,6 +155,47 @@ def test_links_are_refused(tmp_path: Path, place: str) -> None:
     assert "symbolic link" in text
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('split = "validation"', 'split = "validation set"', "the split 'validation set' cannot be used"),
+        ("memory_mb = 128", "memory_mb = 8", "too few for anything to run in"),
+        ("[practicum]", '[practicum]\nworkspace = "/tests/work"', "/tests for frozen tests"),
+        ("[practicum]", '[practicum]\nworkspace = "/opt"', "/opt/practicum"),
+        ("[practicum]", '[practicum]\nworkspace = "/usr"', "/usr of the system"),
+        ("[practicum]", '[practicum]\nworkspace = "/usr/lib/x"', "/usr of the system"),
+        ("[practicum]", '[practicum]\nworkspace = "/etc/app"', "/etc of the system"),
+        ("[practicum]", '[practicum]\nlayer = "../../etc"', "'../../etc' is no name of an image"),
+        ("[practicum]", '[practicum]\nlayer = "a/../../etc"', "'a/../../etc' is no name of an image"),
+        ("[practicum]", '[practicum]\nlayer = "/etc"', "'/etc' is no name of an image"),
+        ("[practicum]", '[practicum]\nlayers = "python"', "did you mean `layer`"),
+        ("[practicum.tests]", "[practicum.test]", "`test`"),
+    ],
+)
+def test_what_is_mistyped_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+    """A value that nobody can have meant, and a key that is not known, are named."""
+    assert old in TOML
+    assert words in refusal(lay(tmp_path / "t", TOML.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize(
+    "line", ['workspace = "/usr/src/app"', 'layer = "reg.example:5000/org/tool:1.2_3@sha256:ab"', 'layer = "_x"']
+)
+def test_images_and_their_workspaces_have_such_names(tmp_path: Path, line: str) -> None:
+    """What images are called, and where they commonly have their work, is taken; a name has to begin like one."""
+    folder = lay(tmp_path / "t", TOML.replace("[practicum]", f"[practicum]\n{line}", 1))
+    if "_x" in line:
+        assert "'_x' is no name" in refusal(folder)
+    else:
+        assert load_task(folder)
+
+
+def test_an_empty_instruction_is_refused(tmp_path: Path) -> None:
+    """Nobody could know what to do, also where a canary is all that there is."""
+    for number, text in enumerate(("", " \n\t", "# canary GUID 1\n")):
+        assert "instruction is empty" in refusal(lay(tmp_path / str(number), **{"instruction.md": text}))
+
+
 def test_pipes_are_refused_without_hanging(tmp_path: Path) -> None:
     """A named pipe among the tests is refused, not opened."""
     folder = lay(tmp_path / "t")
@@ -213,6 +255,13 @@ def test_saving_keeps_what_is_there(tmp_path: Path) -> None:
         {"files": {"a": File(b"", 0o600)}},
         {"provenance": {"x": object()}},
         {"id": "a b"},
+        {"split": "train "},
+        {"split": ""},
+        {"instruction": " \n"},
+        {"workspace": "/tests"},
+        {"workspace": "/solution/inner"},
+        {"workspace": "/opt"},
+        {"limits": Limits(memory_bytes=LEAST_MEMORY - 1)},
     ],
 )
 def test_nothing_is_left_of_a_failed_save(tmp_path: Path, change: dict[str, object]) -> None:
@@ -266,7 +315,7 @@ def tasks(draw: st.DrawFn) -> Task:
     files = files | {name: tests[name] for name in visible}
     limits = Limits(
         cpus=draw(st.sampled_from([1, 1.0, 0.5, 2])),
-        memory_bytes=draw(st.integers(1, 2**32)),
+        memory_bytes=draw(st.integers(LEAST_MEMORY, 2**32)),
         pids=draw(st.integers(1, 1000)),
         disk_bytes=draw(st.integers(1, 2**32)),
         output_bytes=draw(st.integers(1, 2**20)),
@@ -275,14 +324,14 @@ def tasks(draw: st.DrawFn) -> Task:
     )
     return Task(
         id=draw(st.sampled_from(["a", "a-b_c.d", "org/name"])),
-        instruction=draw(TEXTS),
+        instruction=draw(TEXTS.filter(str.strip)),
         files=files if fits(files) else {name: tests[name] for name in visible},
         verification=check,
         workspace=draw(st.sampled_from(["/app", "/w/x"])),
         editable=tuple(draw(st.lists(TEXTS, max_size=3))),
         limits=limits,
         solution=draw(TREES),
-        split=draw(st.sampled_from(["train", "test"])),
+        split=draw(st.sampled_from(["train", "test", "held_out-2"])),
         difficulty=draw(st.none() | st.just("hard")),
         provenance=draw(st.dictionaries(TEXTS.filter(lambda key: key != "difficulty"), TEXTS | st.integers(0, 9))),
     )

@@ -91,3 +91,30 @@ def test_the_first_token_cannot_train() -> None:
     """A token that nothing precedes has no prediction; it is refused rather than scored by another's."""
     with pytest.raises(TrainerError, match="first token"):
         micro_batches([Sample((1, 2), (1, 1), (-1.0, -1.0), (1.0, 1.0), 0)], max_tokens=8)
+
+
+@settings(deadline=None)
+@given(some_samples(), st.integers(1, 60))
+def test_pairs_stay_side_by_side(samples: list[Sample], max_tokens: int) -> None:
+    """Samples that belong together are neighbours in one micro-batch, in order, and each is there once."""
+    trained = [sample for sample in samples if any(sample.loss_mask)]
+    pairs = trained[: len(trained) // 2 * 2]
+    seen: list[int] = []
+    for batch in micro_batches(pairs, max_tokens=max_tokens, together=2):
+        assert [place % 2 for place in batch.places] == [0, 1] * (len(batch.places) // 2)
+        assert all(second == first + 1 for first, second in zip(batch.places[::2], batch.places[1::2], strict=True))
+        seen += batch.places
+    assert sorted(seen) == list(range(len(pairs)))
+
+
+def test_what_is_no_pair() -> None:
+    """Half a pair, an answer without a trained token and a stream that only some have are refused."""
+    good = Sample((1, 2), (0, 1), (0.0, -1.0), (0.0, 1.0), 0)
+    empty = Sample((1, 2), (0, 0), (0.0, 0.0), (0.0, 0.0), 0)
+    with pytest.raises(TrainerError, match="2 at a time"):
+        micro_batches([good], max_tokens=8, together=2)
+    with pytest.raises(TrainerError, match="no token to train"):
+        micro_batches([good, empty], max_tokens=8, together=2)
+    known = Sample((1, 2), (0, 1), (0.0, -1.0), (0.0, 1.0), 0, reference_logprobs=(0.0, -0.5))
+    with pytest.raises(TrainerError, match="only some samples"):
+        micro_batches([good, known], max_tokens=8)

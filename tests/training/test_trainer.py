@@ -13,10 +13,13 @@ from torch import Tensor
 
 from practicum.errors import StoreError, TrainerError
 from practicum.policies.contract import SamplingParams
-from practicum.policies.local.engine import Generator, Request
+from practicum.policies.local.generator import Generator, Request
 from practicum.policies.local.model import Decoder, next_logprobs
 from practicum.records.sample import Sample
 from practicum.training.losses import Loss, LossSum, TokenStreams, clipped_policy_gradient, cross_entropy
+from practicum.training.preference import direct_preference, simple_preference
+from practicum.training.scoring import scored
+from practicum.training.surrogates import corrected, group_sequence_policy, with_reference
 from practicum.training.trainer import Trainer
 
 MakeModel = Callable[[], Decoder]
@@ -38,9 +41,27 @@ def assert_close(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
         torch.testing.assert_close(one[name], other[name], rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize("loss", [cross_entropy, CLIPPED], ids=["cross-entropy", "clipped"])
+def with_streams(model: Decoder, samples: list[Sample]) -> list[Sample]:
+    """Six of the samples, with a reference's and the trainer's own log-probabilities."""
+    other = Decoder(model.shape, seed=9)
+    return scored(model, scored(other, samples[:6], "reference"), "proximal")
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        cross_entropy,
+        CLIPPED,
+        group_sequence_policy(clip_low=0.2, clip_high=0.28),
+        with_reference(corrected(CLIPPED, level="sequence", mode="truncate", bound=2.0), coefficient=0.1),
+        direct_preference(beta=0.3),
+        simple_preference(beta=2.0, gamma=0.5),
+    ],
+    ids=["cross-entropy", "clipped", "gspo", "corrected", "dpo", "simpo"],
+)
 def test_accumulation_equals_one_batch(make_model: MakeModel, samples: list[Sample], loss: Loss) -> None:
     """However small the micro-batches, gradient, loss and watched figures are those of one big batch."""
+    samples = with_streams(make_model(), samples)
     whole, pieces = Trainer(make_model()), Trainer(make_model(), batch_tokens=1)
     one, other = whole.forward_backward(samples, loss), pieces.forward_backward(samples, loss)
     assert one == pytest.approx(other, rel=1e-5)
@@ -226,7 +247,7 @@ def test_a_loss_that_is_not_finite(make_model: MakeModel, samples: list[Sample])
     trainer, clean = Trainer(make_model(), batch_tokens=1), Trainer(make_model(), batch_tokens=1)
     before = trainer.state()
     with pytest.raises(TrainerError, match="loss is not finite"):
-        trainer.forward_backward(samples, bad_once)
+        trainer.forward_backward(samples, Loss(bad_once))
     assert_equal(trainer.state(), before)
     for each in (trainer, clean):
         each.forward_backward(samples, cross_entropy)
@@ -243,7 +264,7 @@ def test_a_gradient_that_is_not_finite(make_model: MakeModel, samples: list[Samp
 
     trainer = Trainer(make_model())
     before = trainer.state()
-    trainer.forward_backward(samples, steep)
+    trainer.forward_backward(samples, Loss(steep))
     with pytest.raises(TrainerError, match="gradient is not finite"):
         trainer.optim_step(1e-3)
     assert_equal(trainer.state(), before)

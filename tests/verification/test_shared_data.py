@@ -11,7 +11,7 @@ from practicum.pipeline.sorting import sort_tests
 from practicum.records.task import Task
 from practicum.records.tree import Change, File
 from practicum.records.verdict import Submission, Verdict
-from practicum.tasks.humanevalpack import import_rows
+from practicum.tasks.humanevalpack import read_rows
 from practicum.tasks.quixbugs import read_programs
 from practicum.verification.opening import open_verifier
 from practicum.verification.redteam.equivalents import equivalents_of
@@ -45,7 +45,7 @@ def gold_of(task: Task) -> bytes:
 
 def judge_all(bench: Bench, items: list[tuple[Task, Submission]]) -> list[Verdict]:
     """Verdicts in order, by the judge that commands use."""
-    from practicum.pipeline.judging import judge_all
+    from practicum.verification.judging import judge_all
 
     async def judged() -> list[Verdict]:
         async with open_verifier(bench.provider, max_concurrent=3) as verifier:
@@ -66,7 +66,7 @@ def tasks(bench: Bench) -> list[Task]:
 
     imported, unfit = bench.runner.run(sorted_())
     assert unfit == {}  # each buggy original fails something
-    rows = [task for file in sorted((DATA / "humanevalfix").glob("*.jsonl")) for task in import_rows(file)]
+    rows = [task for file in sorted((DATA / "humanevalfix").glob("*.jsonl")) for task in read_rows(file)[0]]
     assert len(rows) == 82
     return imported + rows
 

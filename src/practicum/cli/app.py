@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from practicum import __version__
-from practicum.cli import attempts, host, runs, spot_check, tasks, train, verifier, verifier_runs
+from practicum.cli import attempts, export, host, runs, serve, spot_check, tasks, train, verifier, verifier_runs
 from practicum.cli.failure import INTERRUPTED, failure_of, report
 from practicum.errors import StoreError
 
@@ -39,9 +39,11 @@ app.add_typer(verifier.app, name="verifier")
 _COMMANDS: tuple[Callable[..., None], ...] = (
     host.doctor,
     train.train,
+    serve.serve,
     attempts.rollout,
     attempts.verify,
     attempts.evaluate,
+    export.export,
 )
 for _command in _COMMANDS:
     app.command("eval" if _command is attempts.evaluate else None)(_command)

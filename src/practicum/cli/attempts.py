@@ -36,6 +36,16 @@ KeyOption = Annotated[
     str | None, typer.Option("--api-key-env", metavar="VAR", help="Environment variable that holds the address's key.")
 ]
 TemperatureOption = Annotated[float | None, typer.Option(min=0.0, help="Sampling temperature of a model.")]
+ApiOption = Annotated[
+    str | None,
+    typer.Option(metavar="API", help="How to ask an http address: chat (any), tokens (vLLM, practicum serve), sglang."),
+]
+TokenizerOption = Annotated[
+    str | None, typer.Option(metavar="DIR|NAME", help="With token ids: the model's folder, or smollm2.")
+]
+SpeechOption = Annotated[
+    str | None, typer.Option(metavar="WAY", help="How an http address's model acts: tags, hermes, llama or fence.")
+]
 JudgeOption = Annotated[
     str | None,
     typer.Option(
@@ -56,6 +66,9 @@ def rollout(
     model: ModelOption = None,
     api_key_env: KeyOption = None,
     temperature: TemperatureOption = None,
+    api: ApiOption = None,
+    tokenizer: TokenizerOption = None,
+    speech: SpeechOption = None,
     judge: JudgeOption = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: JsonOption = False,
@@ -67,7 +80,10 @@ def rollout(
 
     if (agent == "policy") != (policy is not None):
         raise ConfigError("--agent policy and --policy go together", fix="--agent policy --policy URL|RUN_DIR")
-    choice = parse_agent(policy or agent, model=model, api_key_env=api_key_env, temperature=temperature)
+    choice = parse_agent(
+        policy or agent, model=model, api_key_env=api_key_env, temperature=temperature,
+        api=api, tokenizer=tokenizer, speech=speech,
+    )  # fmt: skip
     loaded = load_task(task)
     asked = _judge_of(judge, [loaded])
     attempt = asyncio.run(_attempt_all([loaded], choice, samples=1, seed=seed, concurrency=1, judge=asked))[0]
@@ -128,6 +144,9 @@ def evaluate(
     model: ModelOption = None,
     api_key_env: KeyOption = None,
     temperature: TemperatureOption = None,
+    api: ApiOption = None,
+    tokenizer: TokenizerOption = None,
+    speech: SpeechOption = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     concurrency: ConcurrencyOption = None,
     judge: JudgeOption = None,
@@ -139,7 +158,10 @@ def evaluate(
     from practicum.pipeline.signals import missing_rows
     from practicum.tasks.taskset import load_taskset
 
-    choice = parse_agent(policy, model=model, api_key_env=api_key_env, temperature=temperature)
+    choice = parse_agent(
+        policy, model=model, api_key_env=api_key_env, temperature=temperature,
+        api=api, tokenizer=tokenizer, speech=speech,
+    )  # fmt: skip
     tasks = load_taskset(taskset)
     asked = _judge_of(judge, tasks)
     attempts = asyncio.run(
@@ -182,7 +204,8 @@ async def _attempt_all(
     judge: JudgeConfig | None,
 ) -> list[Trajectory]:
     from practicum.pipeline.agents import open_agent
-    from practicum.pipeline.execute import open_workshop, run_specs, specs_for
+    from practicum.pipeline.execute import open_workshop
+    from practicum.rollouts.workshop import run_specs, specs_for
 
     progress = Progress("attempts", len(tasks) * samples) if len(tasks) * samples > 1 else None
     done, passed, unanswered = 0, 0, 0

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from typer.exceptions import Abort, TyperException
 
+from practicum.cli.output import end_progress
 from practicum.errors import PracticumError
 
 NEGATIVE, BAD_INPUT, INFRASTRUCTURE = 1, 2, 3
@@ -48,6 +49,7 @@ def report(failure: Failure, error: BaseException, *, as_json: bool) -> None:
     """Print `failure` on stderr, and as a JSON document on stdout where `as_json`."""
     if failure.exit_code == BROKEN_PIPE:
         return
+    end_progress()
     if failure.bug:
         traceback.print_exception(error)
     prefix = "" if failure.exit_code == INTERRUPTED else "error: "
@@ -78,7 +80,7 @@ def _failure_of_leaf(error: BaseException) -> Failure:
         return Failure("BrokenPipe", "the reader of the output went away", None, BROKEN_PIPE)
     if isinstance(error, OSError):
         return _system(error)
-    if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "safetensors"):
+    if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "safetensors", "tokenizers"):
         return Failure(
             "ConfigError",
             f"this command needs {error.name}, which is not installed",
@@ -92,7 +94,8 @@ def _failure_of_leaf(error: BaseException) -> Failure:
 def _usage(error: TyperException) -> Failure:
     context = getattr(error, "ctx", None)  # only usage errors carry one
     command = context.command_path if context is not None else "practicum"
-    return Failure("UsageError", error.format_message().rstrip("."), f"see: {command} --help", BAD_INPUT)
+    message = error.format_message().rstrip(".").replace(": Value error, ", ": ", 1)  # pydantic's own prefix
+    return Failure("UsageError", message, f"see: {command} --help", BAD_INPUT)
 
 
 def _system(error: OSError) -> Failure:

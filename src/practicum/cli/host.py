@@ -36,7 +36,7 @@ def doctor(as_json: JsonOption = False) -> None:
     """What this machine can do, and the line that fixes what it cannot."""
     from practicum.sandboxes.doctor import check_host
 
-    checks = [*check_host(), _torch()]
+    checks = [*check_host(), _git(), _torch()]
     ok = all(check.ok for check in checks if check.required)
     lines = []
     for check in checks:
@@ -48,6 +48,17 @@ def doctor(as_json: JsonOption = False) -> None:
     emit({"ok": ok, "checks": [dataclasses.asdict(check) for check in checks]}, "\n".join(lines), as_json=as_json)
     if not ok:
         raise typer.Exit(NEGATIVE)
+
+
+def _git() -> HostCheck:
+    import shutil
+
+    from practicum.sandboxes.doctor import HostCheck
+
+    name, path = "git, for tasks out of repositories", shutil.which("git")
+    if path is None:
+        return HostCheck(name, False, "not installed", "sudo apt-get install git", required=False)
+    return HostCheck(name, True, path, required=False)
 
 
 def _torch() -> HostCheck:

@@ -42,6 +42,7 @@ def train(
         raise ConfigError("--rescored goes with --resume", fix="--resume DIR --rescored")
     config = _resolve(source, overrides or [], resume)
     if dry_run:
+        _check_before(config)
         emit(config.model_dump(mode="json"), config.to_toml().rstrip(), as_json=as_json)
         return
     from practicum.pipeline.console import RunConsole
@@ -51,6 +52,14 @@ def train(
         summary = run_training(config, root=runs, resume=resume, console=console, rescored=rescored)
     if as_json:
         emit(summary, "", as_json=True)
+
+
+def _check_before(config: RunConfig) -> None:
+    # Not for a plain run of the quickstart: what trains it takes seconds to import, and there is nothing to find.
+    if config.policy.model is not None or config.tasks.path is not None or config.tasks.family == "functions":
+        from practicum.pipeline.train import check_before
+
+        check_before(config)
 
 
 def _resolve(source: str | None, overrides: list[str], resume: Path | None) -> RunConfig:

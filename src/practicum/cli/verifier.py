@@ -19,8 +19,8 @@ from practicum.cli.failure import INFRASTRUCTURE, NEGATIVE
 from practicum.cli.output import JsonOption, Progress, emit
 
 if TYPE_CHECKING:
-    from practicum.pipeline.redteam import Scope
-    from practicum.pipeline.redteam_report import Audit, Trial
+    from practicum.curation.soundness.redteam import Scope
+    from practicum.curation.soundness.redteam_report import Audit, Trial
     from practicum.records.task import Task
 
 app = typer.Typer(help="Attack, watch and re-run the judge.", no_args_is_help=True)
@@ -51,7 +51,7 @@ def audit(
     as_json: JsonOption = False,
 ) -> None:
     """Attack the judge on TASKSET, and give it right and wrong solutions: how often is it fooled?"""
-    from practicum.pipeline.redteam import Scope
+    from practicum.curation.soundness.redteam import Scope
     from practicum.tasks.taskset import load_taskset
     from practicum.verification.redteam.catalogue import load_catalogue
 
@@ -75,8 +75,8 @@ def audit(
 
 
 async def _audit(tasks: list[Task], scope: Scope, concurrency: int) -> Audit:
+    from practicum.curation.soundness.redteam import audit as run
     from practicum.pipeline.execute import open_workshop
-    from practicum.pipeline.redteam import audit as run
 
     progress: list[Progress] = []
 
@@ -104,7 +104,7 @@ def _file(trial: Trial) -> str:
 
 
 def _text(audit: Audit, taskset: Path, kept: Path | None) -> str:
-    from practicum.pipeline.redteam_report import reasons_left_out
+    from practicum.curation.soundness.redteam_report import reasons_left_out
     from practicum.pipeline.wording import visible
 
     document = audit.document()

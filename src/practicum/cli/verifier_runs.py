@@ -73,7 +73,7 @@ def noise(
     as_json: JsonOption = False,
 ) -> None:
     """Measure how often verdicts are wrong: gold and untouched state of each task, judged under changing conditions."""
-    from practicum.pipeline.noise import AXES, NOT_VARIED, write_noise
+    from practicum.curation.soundness.noise import AXES, NOT_VARIED, write_noise
     from practicum.tasks.harbor import is_task
     from practicum.tasks.taskset import load_taskset
     from practicum.verification.calibration.noise import use_problem
@@ -94,8 +94,8 @@ def noise(
 
 
 async def _measure(tasks: list[Task], repeat: int, submissions: Path | None, seed: int) -> list[NoiseEstimate]:
+    from practicum.curation.soundness.noise import Submissions, measure, read_submissions
     from practicum.pipeline.execute import open_boxes
-    from practicum.pipeline.noise import Submissions, measure, read_submissions
 
     further = read_submissions(submissions, tasks) if submissions is not None else {}
     known = sum(2 + len(each.right) + len(each.wrong) for each in (further.get(t.id, Submissions()) for t in tasks))
@@ -137,10 +137,11 @@ def rescore(run: RunArgument, as_json: JsonOption = False) -> None:
 
 
 async def _rescore(run: Path) -> dict[str, Any]:
-    from practicum.pipeline.judging import judge_all, open_judge
+    from practicum.pipeline.judging import open_judge
     from practicum.pipeline.rescoring import judgeable, rescore
     from practicum.pipeline.runfolder import RunFolder
     from practicum.tasks.taskset import load_taskset
+    from practicum.verification.judging import judge_all
 
     with RunFolder.open(run, write=True) as folder:
         config = folder.config

@@ -1,6 +1,6 @@
 """The strict models that a run's configuration is made of.
 
-Owns: `RunConfig` and its sections: every key, its default, its meaning and its bounds.
+Owns: `RunConfig` and its sections, beside those of `learning`: every key, its default, its meaning and its bounds.
 Invariant: a key that nobody reads, a value of the wrong type or a combination that cannot be run is refused.
 Must not know: files, overrides, which classes implement what.
 """
@@ -12,24 +12,23 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from practicum.config.learning import PolicyConfig, RlConfig, SftConfig
+from practicum.config.section import Section
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class TasksConfig(_Section):
+class TasksConfig(Section):
     path: str | None = Field(default=None, min_length=1)
     """Folder of task directories; leave it out to generate tasks of `family`."""
-    family: Literal["quickstart"] | None = None
+    family: Literal["quickstart", "functions"] | None = None
     """Generated family of tasks; `quickstart` where neither this nor `path` is set."""
     train: int = Field(default=360, ge=1)
-    """Tasks to train on; with `path`, the first so many of that split."""
+    """Tasks to train on; with `path`, the first so many of that split; with `functions`, at most so many."""
     validation: int = Field(default=48, ge=1)
-    """Tasks watched during the run, which choose the checkpoint."""
+    """Tasks watched during the run, which choose the checkpoint; with `functions`, functions of two tasks each."""
     test: int = Field(default=100, ge=1)
-    """Held-out tasks, touched before and after and never chosen on."""
+    """Held-out tasks, touched before and after and never chosen on; with `functions`, functions of two tasks each."""
     seed: int = Field(default=0, ge=0)
     """Seed of the generator, apart from the run's so that seeds of a run share their tasks."""
 
@@ -44,7 +43,7 @@ class TasksConfig(_Section):
         return {**given, "family": "quickstart"} if path is None and family is None else given
 
 
-class SandboxConfig(_Section):
+class SandboxConfig(Section):
     provider: Literal["bubblewrap"] = "bubblewrap"
     """What makes the boxes."""
     limits_by: Literal["cgroup-or-rlimit", "cgroup", "rlimit"] = "cgroup-or-rlimit"
@@ -55,30 +54,7 @@ class SandboxConfig(_Section):
     """Most judges' boxes alive at once."""
 
 
-class PolicyConfig(_Section):
-    layers: int = Field(default=2, ge=1)
-    """Transformer blocks."""
-    width: int = Field(default=192, ge=2)
-    """Size of the residual stream."""
-    heads: int = Field(default=6, ge=1)
-    """Attention heads; `width` is a multiple of it."""
-    context: int = Field(default=512, ge=16)
-    """Most positions of the model."""
-
-    @model_validator(mode="after")
-    def _heads_fit(self) -> PolicyConfig:
-        size, rest = divmod(self.width, self.heads)
-        if rest:
-            raise ValueError(f"width {self.width} is not divisible by heads {self.heads}: {size} each, {rest} left")
-        if size % 2:
-            raise ValueError(
-                f"a head has width / heads = {self.width} / {self.heads} = {size} dimensions, "
-                "and rotary positions need an even number"
-            )
-        return self
-
-
-class RolloutConfig(_Section):
+class RolloutConfig(Section):
     max_turns: int = Field(default=6, ge=1)
     """Most turns of an attempt."""
     max_tokens_per_turn: int = Field(default=16, ge=1)
@@ -104,49 +80,34 @@ class RolloutConfig(_Section):
         return self
 
 
-class SftConfig(_Section):
-    demonstrations: int = Field(default=640, ge=1)
-    """Demonstrations of the warm start."""
-    correct_rate: float = Field(default=0.45, gt=0, le=1)
-    """Share of demonstrations that do the right thing; half of the others give up, half make a mistake."""
-    steps: int = Field(default=320, ge=1)
-    """Optimiser steps of the warm start."""
-    batch_size: int = Field(default=16, ge=1)
-    """Conversations of one step."""
-    lr: float = Field(default=3e-3, gt=0)
-    """Peak learning rate, reached after a short rise and left on a cosine."""
-    weight_decay: float = Field(default=0.1, ge=0)
-    """AdamW's weight decay during the warm start."""
-    prompt_weight: float = Field(default=0.1, ge=0, le=1)
-    """Weight of the tokens that the assistant did not say, beside 1 for those it did."""
-    rename_rate: float = Field(default=0.85, ge=0, le=1)
-    """Share of samples whose names are exchanged for others that the task allows."""
-    threads: int = Field(default=1, ge=1)
-    """Processors used by the steps; boxes for demonstrations and admission need the others meanwhile."""
+class CurriculumConfig(Section):
+    low: float = Field(default=0.2, ge=0, lt=1)
+    """Tasks whose success rate is believed to be below this are drawn less often."""
+    high: float = Field(default=0.8, gt=0, le=1)
+    """The same above this."""
+    floor: float = Field(default=0.1, ge=0, le=0.25)
+    """Share of the places that each stratum of difficulty gets at least, as long as it has tasks that can teach."""
+    explore: float = Field(default=0.05, gt=0, le=1)
+    """Part of a task's weight that does not depend on outcomes; at 1 all tasks are drawn alike."""
+    discount: float = Field(default=0.99, gt=0, le=1)
+    """What is left of the weight of an outcome after each further update, since the policy changes."""
+    solved_after: int = Field(default=3, ge=1)
+    """Groups in a row that all pass after which a task is retired."""
+    failed_after: int = Field(default=4, ge=1)
+    """Groups in a row that all fail, with one reward, after which a task is parked."""
+    recheck: float = Field(default=0.05, ge=0, le=0.5)
+    """Most of the places that go to retired and parked tasks."""
+    look_again: int = Field(default=16, ge=1)
+    """Updates until such a task is looked at again; a parked one sooner as the policy gets better."""
+
+    @model_validator(mode="after")
+    def _band_is_one(self) -> CurriculumConfig:
+        if self.low >= self.high:
+            raise ValueError(f"low {self.low} ≥ high {self.high}: no success rate lies in that band")
+        return self
 
 
-class RlConfig(_Section):
-    updates: int = Field(default=32, ge=0)
-    """Updates; 0 ends the run after the warm start."""
-    lr: float = Field(default=4e-4, gt=0)
-    """Learning rate of the first update."""
-    lr_final: float = Field(default=1e-4, ge=0)
-    """Learning rate of the last update."""
-    clip_low: float = Field(default=0.2, gt=0, lt=1)
-    """The ratio to the sampled log-probabilities is clipped below 1 − clip_low."""
-    clip_high: float = Field(default=0.28, gt=0)
-    """The ratio is clipped above 1 + clip_high."""
-    entropy_bonus: float = Field(default=0.0, ge=0)
-    """Weight of the policy's entropy in the objective."""
-    minibatches: int = Field(default=4, ge=1)
-    """Optimiser steps of one update."""
-    grad_clip: float = Field(default=1.0, gt=0)
-    """Largest gradient norm."""
-    weight_decay: float = Field(default=0.0, ge=0)
-    """AdamW's weight decay."""
-
-
-class EvaluationConfig(_Section):
+class EvaluationConfig(Section):
     every: int = Field(default=6, ge=1)
     """Updates between two looks at the validation tasks."""
     validation_samples: int = Field(default=1, ge=1)
@@ -155,14 +116,14 @@ class EvaluationConfig(_Section):
     """Attempts at each held-out task, before and after."""
 
 
-class VerificationConfig(_Section):
+class VerificationConfig(Section):
     canary_every: int = Field(default=8, ge=0)
     """Updates between two looks at submissions whose verdict is known; at 0 only at start and end."""
     canary_tasks: int = Field(default=2, ge=0)
     """The run's own tasks whose gold and untouched state are judged again at each look."""
 
 
-class RewardConfig(_Section):
+class RewardConfig(Section):
     noise: str | None = Field(default=None, min_length=1)
     """File of measured error rates, written by `practicum verifier noise`; leave it out to train without."""
     correction: Literal["none", "backward", "forward"] = "none"
@@ -180,7 +141,7 @@ class RewardConfig(_Section):
         return self
 
 
-class JudgeConfig(_Section):
+class JudgeConfig(Section):
     """A model that gives the signal `judge`, to tasks that name it. Without this section there is none."""
 
     url: str
@@ -219,7 +180,7 @@ class JudgeConfig(_Section):
         return name
 
 
-class RunConfig(_Section):
+class RunConfig(Section):
     """Everything that decides a run."""
 
     name: str = Field(default="run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
@@ -232,6 +193,7 @@ class RunConfig(_Section):
     rollout: RolloutConfig = RolloutConfig()
     sft: SftConfig = SftConfig()
     rl: RlConfig = RlConfig()
+    curriculum: CurriculumConfig = CurriculumConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     verification: VerificationConfig = VerificationConfig()
     reward: RewardConfig = RewardConfig()
@@ -250,6 +212,12 @@ class RunConfig(_Section):
                 f"rl.minibatches {self.rl.minibatches} is above the attempts of an update: tasks_per_update "
                 f"{rollout.tasks_per_update} × group_size {rollout.group_size} = {attempts}"
             )
+        if self.tasks.family == "functions" and self.sft.steps:
+            raise ValueError("tasks of the family functions cannot be demonstrated: set sft.steps = 0")
+        if self.tasks.family == "functions" and self.policy.model is None:
+            raise ValueError("the family functions is for a model that speaks: set policy.model, such as smollm2")
+        if self.policy.speech == "fence" and self.sft.steps:
+            raise ValueError("demonstrations edit files, which the speech fence cannot say: set sft.steps = 0")
         return self
 
     def to_toml(self) -> str:

@@ -282,11 +282,15 @@ def summary_lines(summary: Row) -> list[str]:
             around = f"95 % interval {points(gap.get('low'))} to {points(gap.get('high'))}, paired by task"
             lines.append(f"  {'gain':<8}{points(mean):>6} points   {around}")
     boxes: Row = summary.get("boxes") or {}
+    equal: Row = summary.get("attempts_on_equal_groups") or {}
     stages = " · ".join(f"{visible(stage)} {100 * share:.0f} %" for stage, share in shares(summary.get("time")))
     facts = [
         ("Run", f"{count(summary.get('updates'))} updates, {count(summary.get('episodes'))} episodes, "
          f"{duration(summary.get('wall_s'))}"),
         ("Boxes", f"{count(boxes.get('created'))} created, {count(boxes.get('leaked'))} leaked"),
+        ("Groups", f"{count(equal.get('attempts'))} of {count(equal.get('of'))} attempts were in groups of one reward"
+         if equal.get("of") else ""),
+        ("Aside", "quarantined: " + visible(", ".join(summary["quarantined"])) if summary.get("quarantined") else ""),
         ("Faults", faults_text(summary.get("faults") or {}, summary.get("faults_handled") or {})),
         ("Time", stages),
         ("Report", visible(str(summary.get("report") or ""))),

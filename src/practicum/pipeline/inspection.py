@@ -14,14 +14,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from practicum.curation.admission import check_tasks
 from practicum.errors import ConfigError
 from practicum.pipeline.canaries import Deviation, admitted, deviations, read_again
-from practicum.pipeline.execute import check_tasks, open_workshop
-from practicum.pipeline.judging import judge_all, open_judge
+from practicum.pipeline.execute import open_workshop
+from practicum.pipeline.judging import open_judge
 from practicum.pipeline.runfolder import RunFolder
 from practicum.records.task import Task
 from practicum.tasks.taskset import load_taskset
 from practicum.verification.calibration.canaries import KNOWN, Canary
+from practicum.verification.judging import judge_all
 
 
 class Counter(Protocol):

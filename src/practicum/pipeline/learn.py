@@ -16,22 +16,27 @@ from typing import Any
 
 from practicum.evaluation.evaluate import EvalResult, summarise
 from practicum.pipeline.canaries import CanaryGuard
+from practicum.pipeline.curriculum import equal_attempts, next_batch, outcomes_of, plan_of
 from practicum.pipeline.orders import Done, Order
+from practicum.pipeline.quarantine import Quarantine
 from practicum.pipeline.rewards import Rewards
 from practicum.pipeline.run import Run, specs_of
-from practicum.policies.local.saved import files_of
+from practicum.policies.local.trainee import held
+from practicum.records.sample import Sample
 from practicum.records.trajectory import Trajectory
 from practicum.scheduling.pacing import StalenessGate
-from practicum.tasks.sampler import Outcome, choose
-from practicum.training.losses import clipped_policy_gradient
+from practicum.tasks.sampler import observe, standings
+from practicum.training.methods import Method, method_of
 from practicum.training.policy_gradient import Selection, select, update
 from practicum.training.schedules import linear
+from practicum.training.scoring import scored
 from practicum.training.trainer import Trainer
 
 
-def learn(run: Run, trainer: Trainer, guard: CanaryGuard, rewards: Rewards) -> None:
-    """All updates that are left, from `run.state.version` on. Raises `CanaryDeviated`."""
-    rl, state = run.config.rl, run.state
+def learn(run: Run, trainer: Trainer, guard: CanaryGuard, quarantine: Quarantine, rewards: Rewards) -> None:
+    """All updates that are left, from `run.state.version` on. Raises `CanaryDeviated`, `TaskError` and `WentBack`."""
+    rl, state, plan = run.config.rl, run.state, plan_of(run)
+    method = method_of(rl)
     gate = StalenessGate(run.config.rollout.max_staleness)
     trainer.set_weight_decay(rl.weight_decay)
     dispatched = state.version
@@ -39,8 +44,9 @@ def learn(run: Run, trainer: Trainer, guard: CanaryGuard, rewards: Rewards) -> N
         run.console.phase(f"Reinforcement learning: {rl.updates} updates")
     while state.version < rl.updates:
         while dispatched < rl.updates and gate.may_dispatch(dispatched, state.version):
+            chosen = next_batch(run, plan, dispatched)
             if dispatched not in run.replay:
-                _dispatch(run, dispatched, gate.needed_version(dispatched))
+                _dispatch(run, dispatched, chosen, gate.needed_version(dispatched))
             if guard.due(dispatched):
                 guard.ask(f"after-batch-{dispatched}")
             dispatched += 1
@@ -53,19 +59,23 @@ def learn(run: Run, trainer: Trainer, guard: CanaryGuard, rewards: Rewards) -> N
         if guard.due(batch):
             guard.hear(f"after-batch-{batch}", update=batch + 1)
         start = time.perf_counter()
+        quarantine.weigh(batch, trajectories)
         with run.meter.span("update"):
-            trained = rewards.corrected(trajectories, run.show, update=batch + 1)
-            selection = select(trained)
-            metrics = _update(run, trainer, selection, batch)
+            trained = rewards.corrected(quarantine.kept(trajectories), run.show, update=batch + 1)
+            selection = select(trained, method.advantages)
+            metrics = _update(run, trainer, method, selection, batch)
         row = _row(batch, done, trajectories, selection, metrics, time.perf_counter() - start)
         if run.config.reward.correction != "none":
             row["reward_corrected"] = _mean([t.reward for t in trained if t.reward is not None])
+        state.sampler = observe(plan, state.sampler, batch, outcomes_of(trained))
+        row |= {"equal_attempts": equal_attempts(trained), "tasks": standings(plan, state.sampler)}
+        state.attempts += len(trajectories)
+        state.attempts_equal += row["equal_attempts"]
         with run.meter.span("records"):
             publish(run, trainer, batch + 1)
         run.show(row)
         state.version = batch + 1
         state.learned += bool(selection.samples)
-        state.outcomes += _outcomes(batch, trajectories)
         if state.version % run.config.evaluation.every == 0 or state.version == rl.updates:
             watch(run)
         run.commit()
@@ -77,9 +87,8 @@ def learn(run: Run, trainer: Trainer, guard: CanaryGuard, rewards: Rewards) -> N
 
 
 def publish(run: Run, trainer: Trainer, version: int) -> None:
-    """Write the trainer's weights and its state as `version`."""
-    files = files_of(trainer.model, run.tokenizer)
-    run.versions.publish(version, trainer.state(), files, extra=trainer.save)
+    """Write what was trained and the trainer's state as `version`."""
+    run.versions.publish(version, run.trainee.state(), run.trainee.files(), extra=trainer.save)
 
 
 def watch(run: Run) -> None:
@@ -91,9 +100,10 @@ def watch(run: Run) -> None:
 
 
 def evaluate(run: Run, split: str, version: int, samples: int, *, when: int | None = None) -> EvalResult:
-    """Attempts at every task of `split` under `version`; a metrics row and stored trajectories."""
+    """Attempts at every task of `split` not withdrawn, under `version`; a metrics row and stored trajectories."""
     order, update_number = f"{split}-{version}", version if when is None else when
-    groups = [(f"{order}-{task.id}", task) for task in run.tasks[split]]
+    tasks = [task for task in run.tasks[split] if task.id not in run.state.sampler.withdrawn]
+    groups = [(f"{order}-{task.id}", task) for task in tasks]
     specs = specs_of(run.config.seed, groups, size=samples, temperature=run.config.rollout.temperature)
     with run.meter.span("evaluate"):
         run.process.send(Order(order, "model", specs, version))
@@ -105,44 +115,37 @@ def evaluate(run: Run, split: str, version: int, samples: int, *, when: int | No
     return result
 
 
-def _dispatch(run: Run, batch: int, version: int) -> None:
+def _dispatch(run: Run, batch: int, chosen: Sequence[str], version: int) -> None:
     rollout = run.config.rollout
     by_id = {task.id: task for task in run.tasks["train"]}
-    chosen = choose(
-        list(by_id),
-        (Outcome(*outcome) for outcome in run.state.outcomes),
-        batch=batch,
-        known_before=batch - rollout.max_staleness,
-        size=rollout.tasks_per_update,
-        seed=run.config.seed,
-    )
     groups = [(f"rl-{batch}-{number}-{name}", by_id[name]) for number, name in enumerate(chosen)]
     specs = specs_of(run.config.seed, groups, size=rollout.group_size, temperature=rollout.temperature)
     run.process.send(Order(f"rl-{batch}", "model", specs, version))
 
 
-def _outcomes(batch: int, trajectories: Sequence[Trajectory]) -> list[tuple[int, str, float]]:
-    """Success rate of every task of the batch, over the attempts that are not masked."""
-    passed: defaultdict[str, list[bool]] = defaultdict(list)
-    for trajectory in trajectories:
-        if trajectory.reward is not None:
-            passed[trajectory.task_id].append(trajectory.passed)
-    return [(batch, task, sum(each) / len(each)) for task, each in passed.items()]
-
-
-def _update(run: Run, trainer: Trainer, selection: Selection, batch: int) -> dict[str, float]:
+def _update(run: Run, trainer: Trainer, method: Method, selection: Selection, batch: int) -> dict[str, float]:
     rl = run.config.rl
-    loss = clipped_policy_gradient(clip_low=rl.clip_low, clip_high=rl.clip_high, entropy_bonus=rl.entropy_bonus)
     lr = linear(batch, rl.updates, first=rl.lr, last=rl.lr_final, warmup=3)
     return update(
         trainer,
-        selection.samples,
-        loss,
+        _with_streams(run, trainer, method, selection.samples),
+        method.loss,
         minibatches=rl.minibatches,
         lr=lr,
         seed=run.config.seed + batch,
         temperature=run.config.rollout.temperature,
     )
+
+
+def _with_streams(run: Run, trainer: Trainer, method: Method, samples: list[Sample]) -> list[Sample]:
+    """`samples` with the further log-probabilities that the loss needs; the reference is version 0."""
+    temperature, most = run.config.rollout.temperature, trainer.batch_tokens
+    if samples and "proximal" in method.loss.needs:
+        samples = scored(trainer.model, samples, "proximal", temperature=temperature, batch_tokens=most)
+    if samples and "reference" in method.loss.needs:
+        with held(run.trainee, run.versions.fetch(0)) as first:
+            samples = scored(first, samples, "reference", temperature=temperature, batch_tokens=most)
+    return samples
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -179,7 +182,8 @@ def _row(
         "staleness": sum(staleness) / len(staleness) if staleness else None,
         "episodes": len(trajectories),
         "boxes_per_s": done.boxes / done.seconds,
-        "turns": sum(len(t.turns) for t in trajectories) / len(trajectories),
+        "turns": sum(len(t.turns) for t in trajectories) / len(trajectories) if trajectories else None,
         "time": {**seconds, "update": update_s},
         **{name: metrics.get(name) for name in ("loss", "entropy", "kl", "clip_fraction", "grad_norm", "lr", "tokens")},
+        **{name: metrics[name] for name in ("reference_kl", "bounded") if name in metrics},
     }

@@ -9,9 +9,12 @@ Every row has `kind`; keys may be missing or null where nothing was measured, an
     {"kind": "admission", "task", "split", "admitted": bool, "reason": str | null}       one task vetted
     {"kind": "sft", "step", "loss", "epoch"}                                             one step of the warm start
     {"kind": "update", "update": n ≥ 1, "phase": "rl", "success", "reward", "entropy", "groups_with_signal",
-     "staleness", "episodes", "boxes_per_s", "loss", "kl", "clip_fraction", "time": {stage: seconds}}
+     "staleness", "episodes", "boxes_per_s", "loss", "kl", "clip_fraction", "time": {stage: seconds},
+     "equal_attempts": judged attempts in groups of one reward, "tasks": {"active", "retired", "parked", "withdrawn"}}
     {"kind": "evaluation", "split": "validation" | "test", "update", "rate", "low", "high", "n"}
-    {"kind": "canary", "update", "look": name, "judged": n, "deviations": [{"name", "said"}]}   one look at canaries
+    {"kind": "canary", "update", "look": name, "judged": n, "deviations": [{"name", "said"}], "blamed": [task]}
+                                                                 one look at canaries; tasks `blamed` are at fault alone
+    {"kind": "quarantine", "update", "task", "rule", "reason", "masked": n}      a task leaves; n of its attempts masked
     {"kind": "correction", "update", "task", "form", "false_positive", "false_negative", "raw": [r], "corrected": [r],
      "clipped": n}                                                     rewards of one task, as judged and as trained
     {"kind": "signal", "signal": name, "missing": n, "reason", "update"}                  verdicts lack a signal
@@ -27,7 +30,6 @@ from __future__ import annotations
 import json
 import math
 import numbers
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -66,15 +68,6 @@ def read_rows(path: Path) -> list[Row]:
 def rewrite_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Replace the file by `rows`, all or nothing. Raises `StoreError`."""
     write_atomic(path, b"".join(json.dumps(plain(row), allow_nan=False).encode() + b"\n" for row in rows))
-
-
-def cut_torn_line(path: Path) -> None:
-    """Cut off what follows the last line break, which a killed writer left. Raises `OSError`."""
-    if path.is_file():
-        data = path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            os.truncate(path, whole)
 
 
 def plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from practicum.config.sections import JudgeConfig, RolloutConfig, SandboxConfig
 from practicum.records.task import Task
@@ -18,19 +18,22 @@ from practicum.records.trajectory import Trajectory
 from practicum.records.verdict import Submission, Verdict
 from practicum.rollouts.attempt import AttemptSpec
 
+if TYPE_CHECKING:  # it brings models with it, and these are messages
+    from practicum.policies.local.trainee import Speaker
+
 Who = Literal["oracle", "noop", "demonstrator", "model"]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a worker needs to know once. `tokenizer` is the tokenizer's JSON; `checkpoints` the version store."""
+    """What a worker needs to know once. `speaker` says how the model speaks; `checkpoints` is the version store."""
 
     run_id: str
     seed: int
     sandbox: SandboxConfig
     rollout: RolloutConfig
     correct_rate: float
-    tokenizer: str
+    speaker: Speaker
     checkpoints: Path
     snapshots: Path
     judge: JudgeConfig | None = None

@@ -1,6 +1,6 @@
 """Before anything is learned: the run's tasks on disk, their admission, the tokenizer, the warm start.
 
-Owns: `lay_tasks`, `read_tasks`, `train_tokenizer`, admission, demonstrations, `warm_start`.
+Owns: `lay_tasks`, `Laid`, `read_tasks`, `train_tokenizer`, admission, demonstrations, `warm_start`.
 Invariant: tasks are read back from their directories, so what trains is what stands on disk; a task that was not
 seen to pass with its gold and to fail without is not used.
 Must not know: reinforcement learning.
@@ -10,23 +10,32 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from practicum.config.sections import TasksConfig
+from practicum.curation.admission import admit
+from practicum.curation.difficulty import difficulty_path
 from practicum.errors import StoreError, TaskError, TrainerError
-from practicum.pipeline.execute import admit
+from practicum.pipeline.choosing import choose_tasks
 from practicum.pipeline.orders import Order
 from practicum.pipeline.run import Run, specs_of, split_of
 from practicum.policies.demonstrator import demonstration
 from practicum.policies.local.model import use_threads
+from practicum.policies.local.renderer import LocalRenderer
 from practicum.policies.local.tokenizer import Tokenizer
+from practicum.records.sample import Sample
 from practicum.records.task import Task
 from practicum.tasks.harbor import save_task
-from practicum.tasks.quickstart import FamilySpec, generate_family
 from practicum.tasks.taskset import load_taskset
-from practicum.training.demonstrations import Demonstration, demonstration_of, renamed, warm_start_sample
+from practicum.training.demonstrations import (
+    Demonstration,
+    demonstration_of,
+    renamed,
+    spoken_sample,
+    warm_start_sample,
+)
 from practicum.training.losses import cross_entropy
 from practicum.training.schedules import warmup_cosine
 from practicum.training.trainer import Trainer
@@ -36,36 +45,29 @@ PART = 140
 _HARNESS_TEXTS = ("[edited]", "[no output]", "[exit 1]", "ok\n", "FAIL : gave , want ", "TypeError ValueError")
 
 
-def lay_tasks(config: TasksConfig, folder: Path) -> None:
-    """Put the run's tasks into `folder` as task directories, all or none.
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """What was laid. `left_out` says by id why tasks of the set were not; `release` is the digest of the set's."""
 
-    Raises `TaskError`, `ConfigError` or `StoreError`.
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    release: str | None = None
+
+
+def lay_tasks(config: TasksConfig, folder: Path, *, demonstrated: bool = True) -> Laid:
+    """Put the run's tasks into `folder` as task directories, all or none, and what was measured on them beside it.
+
+    Where the set has a ledger, only what it admits is used. `demonstrated`: tasks to train on that cannot be
+    demonstrated are refused. Raises `TaskError`, `ConfigError` or `StoreError`.
     """
-    counts = {"train": config.train, "validation": config.validation, "test": config.test}
-    if config.path is None:
-        tasks = generate_family(FamilySpec(seed=config.seed, **counts))
-    else:
-        given = load_taskset(Path(config.path))
-        tasks = []
-        for split, count in counts.items():
-            chosen = split_of(given, split)[:count]
-            if not chosen:
-                raise TaskError(
-                    f"{config.path} has no task of split {split!r}", fix="set [practicum] split in task.toml"
-                )
-            tasks += chosen
-        silent = next((task for task in tasks if task.split == "train" and "edit" not in task.provenance), None)
-        if silent is not None:
-            raise TaskError(
-                f"task {silent.id} cannot be demonstrated: its [metadata] has no `edit`, and the warm start needs it",
-                fix="train on the built-in family, or give edit = {path, line, old, new} in [metadata]",
-            )
+    chosen = choose_tasks(config, demonstrated=demonstrated)
     # Laid aside and renamed: a folder that an interruption left half-filled would pass for a smaller taskset.
     draft = folder.with_name(f".tmp-{folder.name}")
     shutil.rmtree(draft, ignore_errors=True)
     try:
-        for task in tasks:
+        for task in chosen.tasks:
             save_task(task, draft / task.id)
+        if chosen.home is not None and (measured := difficulty_path(chosen.home)).is_file():
+            shutil.copyfile(measured, folder.with_name(measured.name))
         draft.rename(folder)
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
@@ -73,6 +75,7 @@ def lay_tasks(config: TasksConfig, folder: Path) -> None:
             f"cannot write the tasks into {folder}: {error.strerror or error}",
             fix="free some disk, then start again",
         ) from error
+    return Laid(chosen.left_out, chosen.release)
 
 
 def read_tasks(folder: Path) -> list[Task]:
@@ -146,8 +149,13 @@ def _hear_demonstrations(run: Run, order: Order) -> list[Demonstration]:
 
 
 def warm_start(run: Run, trainer: Trainer, orders: Sequence[Order]) -> None:
-    """Supervised steps on the demonstrations of `orders`: once through in the order they come, then shuffled."""
+    """Supervised steps on the demonstrations of `orders`: once through in the order they come, then shuffled.
+
+    Nothing where the configuration wants no steps.
+    """
     sft = run.config.sft
+    if not sft.steps:
+        return
     run.console.phase(f"Warm start: {sft.demonstrations} demonstrations, {sft.steps} steps")
     trainer.set_weight_decay(sft.weight_decay)
     rng = random.Random(f"warm-start-{run.config.seed}")
@@ -164,7 +172,7 @@ def warm_start(run: Run, trainer: Trainer, orders: Sequence[Order]) -> None:
             queue = rng.sample(fresh, len(fresh)) + queue
         with run.meter.span("sft"):
             batch = [_vary(queue.pop(), sft.rename_rate, rng) for _ in range(sft.batch_size)]
-            samples = [warm_start_sample(d, run.renderer, prompt_weight=sft.prompt_weight) for d in batch]
+            samples = [_sample(run, demonstration) for demonstration in batch]
             metrics = trainer.forward_backward(samples, cross_entropy)
             trainer.optim_step(warmup_cosine(step, sft.steps, peak=sft.lr, warmup=20))
         row = {"kind": "sft", "step": step + 1, "loss": metrics["loss"]}
@@ -172,6 +180,13 @@ def warm_start(run: Run, trainer: Trainer, orders: Sequence[Order]) -> None:
     use_threads(1)
     for order in parts:  # fewer steps than demonstrations: the record still holds them all
         demonstrations += _hear_demonstrations(run, order)
+
+
+def _sample(run: Run, demonstration: Demonstration) -> Sample:
+    renderer, weight = run.renderer, run.config.sft.prompt_weight
+    if isinstance(renderer, LocalRenderer):
+        return warm_start_sample(demonstration, renderer, prompt_weight=weight)
+    return spoken_sample(demonstration, renderer, prompt_weight=weight)
 
 
 def _vary(demonstration: Demonstration, rate: float, rng: random.Random) -> Demonstration:

@@ -25,6 +25,7 @@ from practicum import __version__
 from practicum.errors import StoreError
 from practicum.pipeline import wording
 from practicum.pipeline.charts import NARROW, Point, Series, interval_chart, line_chart
+from practicum.pipeline.quarantine import recorded
 from practicum.pipeline.runfolder import RunFolder
 from practicum.pipeline.story import cut, pick_stories
 from practicum.pipeline.verifier_report import judge_section
@@ -105,6 +106,8 @@ def _content(folder: RunFolder, tasks: Mapping[str, Task], markup: Any) -> dict[
         "faults": _faults(rows["fault"], summary),
         "admission": _admission(rows["admission"]),
         "judge": judge_section(folder, rows),
+        "quarantined": _quarantined(folder, rows["quarantine"]),
+        "equal": summary.get("attempts_on_equal_groups"),
         "stories": pick_stories(folder.store, tasks),
         "provenance": _provenance(folder, summary),
         "cut": cut,
@@ -221,6 +224,16 @@ def _admission(rows: Sequence[Row]) -> dict[str, Any]:
             if not row.get("admitted")
         ],
     }
+
+
+def _quarantined(folder: RunFolder, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Tasks that left the run by themselves; the audit trail has them also where a resume set rows apart."""
+    masked = {row["task"]: row.get("masked") for row in rows}
+    return [
+        {"task": task, "split": each["split"], "rule": each["rule"], "reason": cut(each["reason"], 300)}
+        | {"from_batch": each["from_batch"], "masked": masked.get(task)}
+        for task, each in sorted(recorded(folder).items())
+    ]
 
 
 def _provenance(folder: RunFolder, summary: Row) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +181,7 @@ def _lay(folder: RunFolder) -> None:
     if state is None:
         raise StoreError(f"{versions.path(0)} holds no state to start again from")
     state.best_rate = rates["validation"]["rate"]
-    write_atomic(versions.path(0) / STATE_FILE, json.dumps(asdict(state), indent=1).encode())
+    write_atomic(versions.path(0) / STATE_FILE, json.dumps(state.to_json(), indent=1).encode())
     _write_pending(folder, {**pending, "laid": True})
     folder.audit("continued_on_rescored", folder=pending["from"], batches_used_again=pending["last"] + 1)
 

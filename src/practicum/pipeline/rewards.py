@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from practicum.config.sections import RewardConfig
+from practicum.curation.soundness.noise import read_noise
 from practicum.errors import ConfigError
-from practicum.pipeline.noise import read_noise
 from practicum.pipeline.runfolder import RunFolder
 from practicum.records.task import Task
 from practicum.records.trajectory import Trajectory

@@ -11,28 +11,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
 
 from practicum.config import RunConfig
+from practicum.curation.drift import Tally
 from practicum.errors import StoreError
 from practicum.pipeline.console import RunConsole
 from practicum.pipeline.orders import Done
 from practicum.pipeline.rollout_process import RolloutProcess
 from practicum.pipeline.runfolder import RunFolder
 from practicum.pipeline.signals import missing_rows
-from practicum.policies.local.renderer import LocalRenderer
-from practicum.policies.local.tokenizer import Tokenizer
 from practicum.records.task import Task
 from practicum.records.trajectory import Trajectory
 from practicum.rollouts.attempt import AttemptSpec
+from practicum.tasks.sampler import SamplerState
 from practicum.telemetry import Meter
 from practicum.trajectories.durable import write_atomic
 from practicum.weights.store import VersionStore
 
 if TYPE_CHECKING:
     from practicum.pipeline.rescoring import Replay
+    from practicum.policies.local.trainee import Trainee
 
 STATE_FILE = "state.json"
 
@@ -41,8 +42,9 @@ STATE_FILE = "state.json"
 class RunState:
     """Counters that a resume takes over. `version` is the number of updates made, `learned` of those with signal.
 
-    Batches of the first `trusted` updates were followed by a good look at the canaries.
-    `outcomes` holds (batch, task id, success rate) for the sampler.
+    Batches of the first `trusted` updates were followed by a good look at the canaries. `tallies` counts by task what
+    attempts came to; `attempts_equal` of `attempts` were in groups of one reward, which taught nothing. `sampler` says
+    what the next batch holds.
     """
 
     version: int = 0
@@ -53,10 +55,28 @@ class RunState:
     episodes: int = 0
     boxes_created: int = 0
     boxes_leaked: int = 0
-    outcomes: list[tuple[int, str, float]] = field(default_factory=list)
+    sampler: SamplerState = field(default_factory=SamplerState)
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    attempts: int = 0
+    attempts_equal: int = 0
     faults: dict[str, int] = field(default_factory=dict)
     signals_missing: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As data that JSON keeps exactly."""
+        document = {each.name: getattr(self, each.name) for each in fields(self)}
+        tallies = {task: each.to_json() for task, each in self.tallies.items()}
+        return document | {"sampler": self.sampler.to_json(), "tallies": tallies}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """What `to_json` gave. Raises `KeyError`, `TypeError` or `ValueError` for anything else."""
+        # States of before the curriculum know outcomes only as rates; their sampler begins anew.
+        given = {name: value for name, value in document.items() if name != "outcomes"}
+        given["sampler"] = SamplerState.from_json(given["sampler"]) if "sampler" in given else SamplerState()
+        given["tallies"] = {task: Tally(**each) for task, each in given.get("tallies", {}).items()}
+        return cls(**given)
 
 
 @dataclass
@@ -67,7 +87,7 @@ class Run:
     config: RunConfig
     console: RunConsole
     process: RolloutProcess
-    tokenizer: Tokenizer
+    trainee: Trainee
     tasks: dict[str, list[Task]]
     replay: Replay
     state: RunState = field(default_factory=RunState)
@@ -75,7 +95,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.versions = VersionStore(self.folder.checkpoints)
-        self.renderer = LocalRenderer(self.tokenizer)
+        self.renderer = self.trainee.renderer
 
     def show(self, row: dict[str, Any]) -> None:
         """Put a metrics row on disk and before the person."""
@@ -103,7 +123,7 @@ class Run:
         for stage, seconds in self.meter.seconds.items():
             self.state.seconds[stage] = self.state.seconds.get(stage, 0.0) + seconds
         self.meter.seconds.clear()
-        text = json.dumps(asdict(self.state), indent=1)
+        text = json.dumps(self.state.to_json(), indent=1)
         write_atomic(self.versions.path(self.state.version) / STATE_FILE, text.encode())
 
 
@@ -112,8 +132,8 @@ def last_state(versions: VersionStore) -> RunState | None:
     for version in reversed(versions.versions()):
         if (versions.path(version) / STATE_FILE).is_file():
             try:
-                return RunState(**json.loads(versions.read(version, STATE_FILE)))
-            except (ValueError, TypeError) as error:
+                return RunState.from_json(json.loads(versions.read(version, STATE_FILE)))
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise StoreError(f"{versions.path(version) / STATE_FILE} is damaged: {error}") from error
     return None
 

@@ -10,7 +10,7 @@ Must not know: how the rows are made.
     trajectories/    the store
     checkpoints/     policy versions
     tasks/           generated tasks, where the run made its own
-    audit.jsonl      hash-chained decisions (`pipeline.audit`)
+    audit.jsonl      hash-chained decisions (`trajectories.chain`)
     summary.json     written once, at the end: its presence says that the run finished
     report.html      self-contained
     noise.json       error rates that the run trains by (`pipeline.rewards`), where it has any
@@ -37,9 +37,9 @@ from typing import Any, Literal, Self
 
 from practicum.config import RunConfig, load_config
 from practicum.errors import ConfigError, StoreError
-from practicum.pipeline import audit
-from practicum.pipeline.metrics import append_row, cut_torn_line, plain, read_rows, rewrite_rows
-from practicum.trajectories.durable import failed, write_atomic
+from practicum.pipeline.metrics import append_row, plain, read_rows, rewrite_rows
+from practicum.trajectories import chain as audit
+from practicum.trajectories.durable import cut_torn_line, failed, write_atomic
 from practicum.trajectories.store import TrajectoryStore
 
 Status = Literal["running", "finished", "interrupted"]

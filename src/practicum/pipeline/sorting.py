@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from practicum.errors import VerifierError
-from practicum.pipeline.judging import judge_all
 from practicum.records.task import Task
 from practicum.records.verdict import Submission, Verdict
 from practicum.verification.contract import Verifier
+from practicum.verification.judging import judge_all
 
 
 async def sort_tests(

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from practicum.curation.soundness.noise import read_noise, write_noise
 from practicum.errors import ConfigError
 from practicum.pipeline.metrics import read_rows
-from practicum.pipeline.noise import read_noise, write_noise
 from practicum.pipeline.rewards import NOISE_FILE
 from practicum.pipeline.runfolder import RunFolder
 from practicum.records.trajectory import Trajectory

@@ -8,7 +8,7 @@ Must not know: how a stage works.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from practicum.config import RunConfig
 from practicum.errors import CanaryDeviated, NothingLearned
 from practicum.evaluation.evaluate import EvalResult, compare, summarise
 from practicum.pipeline.canaries import CanaryGuard, forget_suspect, suspect
+from practicum.pipeline.choosing import choose_tasks
 from practicum.pipeline.console import RunConsole
 from practicum.pipeline.learn import evaluate, learn, publish, watch
 from practicum.pipeline.orders import Closed, WorkerSetup
@@ -29,6 +30,7 @@ from practicum.pipeline.prepare import (
     train_tokenizer,
     warm_start,
 )
+from practicum.pipeline.quarantine import SET_APART, Quarantine, WentBack
 from practicum.pipeline.report import write_report
 from practicum.pipeline.rescoring import begin_rescored, finish_laying, open_replay
 from practicum.pipeline.rewards import Rewards, open_rewards
@@ -36,8 +38,9 @@ from practicum.pipeline.rollout_process import RolloutProcess
 from practicum.pipeline.run import Run, RunState, last_state, split_of
 from practicum.pipeline.runfolder import RunFolder
 from practicum.pipeline.signals import check_judge
-from practicum.policies.local.model import Decoder, ModelShape, use_threads
-from practicum.policies.local.tokenizer import Tokenizer
+from practicum.pipeline.trainee import adapted, base_of, check_model, own_decoder
+from practicum.policies.local.model import use_threads
+from practicum.policies.local.trainee import Trainee
 from practicum.records.task import Task
 from practicum.records.trajectory import Trajectory
 from practicum.training.trainer import Trainer
@@ -56,13 +59,20 @@ def train(
     """
     started = time.perf_counter()
     use_threads(1)
+    check_before(config)
     folder = RunFolder.create(root, config) if resume is None else RunFolder.open(resume, write=True)
     with folder:
         console.note(f"run folder: {folder.path}")
         try:
             if rescored:
                 begin_rescored(folder)
-            return _run(folder, config, console, resumed=resume is not None, started=started)
+            resumed = resume is not None
+            while True:
+                try:
+                    return _run(folder, config, console, resumed=resumed, started=started)
+                except WentBack as back:
+                    console.note(f"attempts at {back.task} had trained: the run goes back to update {back.trusted}")
+                    resumed = True
         except CanaryDeviated:
             write_report(folder)
             console.note(f"the run stopped here; see {folder.report_path}")
@@ -72,33 +82,44 @@ def train(
             raise KeyboardInterrupt(f"stopped cleanly; continue with: practicum train --resume {folder.path}") from None
 
 
+def check_before(config: RunConfig) -> None:
+    """Raises `PracticumError` for what can be known to fail before anything is made: a model, or a choice of tasks."""
+    check_model(config.policy)
+    if config.tasks.path is not None or config.tasks.family == "functions":
+        choose_tasks(config.tasks, demonstrated=_demonstrated(config))
+
+
 def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: bool, started: float) -> dict[str, Any]:
     state = _where_to_start(folder, config, resumed=resumed)
     tasks_folder = folder.path / TASKS_FOLDER
     if not tasks_folder.is_dir():
         console.phase("Tasks")
-        lay_tasks(config.tasks, tasks_folder)
+        laid = lay_tasks(config.tasks, tasks_folder, demonstrated=_demonstrated(config))
+        folder.audit("tasks_laid", path=config.tasks.path, release=laid.release, left_out=laid.left_out)
+        for task, why in laid.left_out.items():
+            console.note(f"task {task} is not trained on: {why}")
     tasks = read_tasks(tasks_folder)
     if (note := check_judge(config.judge, tasks)) is not None:
         console.note(note)
     rewards = open_rewards(folder, config.reward)
-    tokenizer = train_tokenizer(tasks)
+    trainee = _trainee(config, tasks)
     setup = WorkerSetup(
         run_id=folder.id,
         seed=config.seed,
         sandbox=config.sandbox,
         rollout=config.rollout,
         correct_rate=config.sft.correct_rate,
-        tokenizer=tokenizer.to_json(),
+        speaker=trainee.speaker,
         checkpoints=folder.checkpoints,
         snapshots=folder.path / "snapshots",
         judge=config.judge,
     )
     process = RolloutProcess(setup, on_progress=lambda p: console.doing(f"{p.order}: {p.done}/{p.total}"))
     with process:
-        run = Run(folder, config, console, process, tokenizer, {}, open_replay(folder), state or RunState(trusted=-1))
-        guard = CanaryGuard(run, tasks_folder)
-        trainer = _trainer(config, tokenizer)
+        run = Run(folder, config, console, process, trainee, {}, open_replay(folder), state or RunState(trusted=-1))
+        quarantine = Quarantine(run, tasks)
+        guard = CanaryGuard(run, tasks_folder, quarantine)
+        trainer = Trainer(trainee.model, grad_clip=config.rl.grad_clip)
         if state is None:
             guard.check("start", update=-1)
             _begin(run, trainer, tasks, rewards)
@@ -109,12 +130,12 @@ def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: 
             guard.check("baseline", update=0)
             run.commit()
         else:
+            run.tasks = _admitted(folder, tasks)
             guard.begin()
             guard.check(f"resumed-{state.version}", update=state.version)
-            run.tasks = _admitted(folder, tasks)
-            _take_back(trainer, run.versions, state.version)
+            _take_back(run, trainer, state.version)
         updates_before = run.state.version
-        learn(run, trainer, guard, rewards)
+        learn(run, trainer, guard, quarantine, rewards)
         if run.state.version == updates_before and resumed:
             raise NothingLearned(
                 f"{folder.path} has made all its {config.rl.updates} updates",
@@ -125,7 +146,7 @@ def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: 
         guard.check("end", update=run.state.version)
         closed = process.stop()
     run.state.boxes_leaked += closed.leaked
-    return _finish(run, closed, time.perf_counter() - started, {task.id: task for task in tasks})
+    return _finish(run, closed, time.perf_counter() - started, {task.id: task for task in tasks}, quarantine.names)
 
 
 def _begin(run: Run, trainer: Trainer, tasks: Sequence[Task], rewards: Rewards) -> None:
@@ -161,21 +182,28 @@ def _where_to_start(folder: RunFolder, config: RunConfig, *, resumed: bool) -> R
     state = last_state(versions)
     folder.truncate_after(state.version if state else -1)
     if doubt is not None:
-        folder.audit("suspect_set_apart", trusted=doubt["trusted"], batches=doubt["batches"])
+        folder.audit(SET_APART, trusted=doubt["trusted"], batches=doubt["batches"], task=doubt.get("task"))
         forget_suspect(folder)
     folder.audit("resumed", version=state.version if state else None)
     return state
 
 
-def _trainer(config: RunConfig, tokenizer: Tokenizer) -> Trainer:
-    policy = config.policy
-    shape = ModelShape(tokenizer.size, policy.layers, policy.width, policy.heads, policy.context)
-    return Trainer(Decoder(shape, seed=config.seed), grad_clip=config.rl.grad_clip)
+def _demonstrated(config: RunConfig) -> bool:
+    """Whether tasks must be such as can be demonstrated: for a warm start, or to train a tokenizer on."""
+    return config.sft.steps > 0 or config.policy.model is None
 
 
-def _take_back(trainer: Trainer, versions: VersionStore, version: int) -> None:
-    trainer.model.load_state_dict(versions.fetch(version))
-    trainer.load(versions.path(version))
+def _trainee(config: RunConfig, tasks: Sequence[Task]) -> Trainee:
+    base = base_of(config.policy)
+    if base is None:
+        return own_decoder(config.policy, train_tokenizer(tasks), seed=config.seed)
+    return adapted(config.policy, base, seed=config.seed)
+
+
+def _take_back(run: Run, trainer: Trainer, version: int) -> None:
+    files = {"model.json": run.versions.read(version, "model.json")}
+    run.trainee.take(run.versions.fetch(version), files)
+    trainer.load(run.versions.path(version))
 
 
 def _admitted(folder: RunFolder, tasks: Sequence[Task]) -> dict[str, list[Task]]:
@@ -188,16 +216,16 @@ def _admitted(folder: RunFolder, tasks: Sequence[Task]) -> dict[str, list[Task]]
     return complete(splits)
 
 
-def _held_out(folder: RunFolder, *, first: bool) -> list[Trajectory]:
-    """The attempts at the held-out tasks before (`first`) or after learning."""
+def _held_out(folder: RunFolder, without: Set[str], *, first: bool) -> list[Trajectory]:
+    """The attempts at the held-out tasks, those `without`, before (`first`) or after learning."""
     batches = sorted(folder.store.batches("test"), key=lambda batch: batch.update)
-    return folder.store.load(batches[0 if first else -1])
+    return [t for t in folder.store.load(batches[0 if first else -1]) if t.task_id not in without]
 
 
-def _finish(run: Run, closed: Closed, wall_s: float, tasks: dict[str, Task]) -> dict[str, Any]:
+def _finish(run: Run, closed: Closed, wall_s: float, tasks: dict[str, Task], quarantined: Set[str]) -> dict[str, Any]:
     folder, state = run.folder, run.state
     with run.meter.span("report"):
-        before, after = _held_out(folder, first=True), _held_out(folder, first=False)
+        before, after = (_held_out(folder, quarantined, first=first) for first in (True, False))
         difference = compare(before, after)
         rates = summarise(before), summarise(after)
     for stage, seconds in run.meter.seconds.items():
@@ -219,6 +247,8 @@ def _finish(run: Run, closed: Closed, wall_s: float, tasks: dict[str, Task]) -> 
         "chosen_update": state.best_version,
         "episodes": state.episodes,
         "boxes": {"created": state.boxes_created, "leaked": state.boxes_leaked},
+        "attempts_on_equal_groups": {"attempts": state.attempts_equal, "of": state.attempts},
+        "quarantined": sorted(quarantined),
         "faults": dict(state.faults),
         "faults_handled": {kind: {"masked": count} for kind, count in state.faults.items()},
         "signals_missing": dict(state.signals_missing),

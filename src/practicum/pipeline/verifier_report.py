@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from practicum.pipeline.audit import entries
 from practicum.pipeline.canaries import EVENT, suspect
 from practicum.pipeline.runfolder import RunFolder
+from practicum.trajectories.chain import entries
 
 Row = Mapping[str, Any]
 
@@ -27,6 +27,7 @@ def judge_section(folder: RunFolder, rows: Mapping[str, Sequence[Row]]) -> dict[
         "looks": len(looks),
         "judged": sum(row["judged"] for row in looks),
         "bad": [{"look": each["look"], "trusted": each["trusted"], "deviations": each["deviations"]} for each in bad],
+        "blamed": sorted({task for row in looks for task in row.get("blamed", ())}),
         "suspect": suspect(folder),
         "corrections": _corrections(rows.get("correction", [])),
         "missing": _missing(rows.get("signal", [])),

@@ -12,9 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# C0 and C1 controls but tab and line break; marks and overrides of direction; line separators; surrogates; BOM.
+# C0 and C1 controls but tab and line break; marks and overrides of direction; line separators; surrogates; BOM; what
+# has no width: soft hyphen, fillers, tags and further variation selectors, in which a whole text can be hidden.
 _HIDDEN = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufdd0\ufeff]"
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufdd0\ufeff"
+    "\xad\u115f\u1160\u180e\u3164\uffa0\U000e0000-\U000e0fff]"
 )
 
 

@@ -19,23 +19,25 @@ from functools import partial
 from multiprocessing.connection import Connection
 
 from practicum.errors import PracticumError, TrainerError
-from practicum.pipeline.agents import Agent, noop_agent, oracle_agent
-from practicum.pipeline.execute import Workshop, run_specs
-from practicum.pipeline.judging import judge_all
 from practicum.pipeline.orders import Closed, Done, Failed, Judge, Judged, Order, Progress, Ready, Stop, WorkerSetup
 from practicum.pipeline.signals import open_signals
 from practicum.policies.demonstrator import demonstration
-from practicum.policies.local.engine import Generator, LocalEngine
+from practicum.policies.local.engine import LocalEngine
+from practicum.policies.local.generator import Generator
 from practicum.policies.local.model import use_threads
 from practicum.policies.local.renderer import LocalRenderer
-from practicum.policies.local.saved import build
-from practicum.policies.local.tokenizer import Tokenizer
+from practicum.policies.local.saved import Saved
+from practicum.policies.local.trainee import AnyRenderer
+from practicum.policies.protocol import parse_action
 from practicum.policies.scripted import ScriptedPolicy
 from practicum.records.trajectory import Trajectory
+from practicum.rollouts.agents import Agent, noop_agent, oracle_agent
 from practicum.rollouts.attempt import AttemptSpec
 from practicum.rollouts.session import Budgets
+from practicum.rollouts.workshop import Workshop, run_specs
 from practicum.sandboxes.provider import HostProvider, open_provider
 from practicum.sandboxes.snapshots import DirectorySnapshots
+from practicum.verification.judging import judge_all
 from practicum.verification.opening import open_verifier
 from practicum.verification.reuse import ReusingVerifier
 from practicum.weights.store import VersionStore
@@ -168,10 +170,11 @@ class _Crew:
     _version: int | None = None
 
     def __post_init__(self) -> None:
-        self.renderer = LocalRenderer(Tokenizer.from_json(self.setup.tokenizer))
+        self.renderer = self.setup.speaker.renderer()
         rollout = self.setup.rollout
         self.budgets = Budgets(rollout.max_turns, rollout.max_tokens_per_turn, rollout.max_context)
-        self.store = VersionStore(self.setup.checkpoints)
+        store = VersionStore(self.setup.checkpoints)
+        self.saved = Saved(store.read, store.fetch)
 
     def agent(self, order: Order) -> Agent:
         """The one that `order` asks for. Raises `StoreError` where its weights cannot be read."""
@@ -180,22 +183,27 @@ class _Crew:
         if order.who == "noop":
             return noop_agent()
         if order.who == "demonstrator":
-            policy = ScriptedPolicy(self.renderer, partial(_script, _scripts(order.specs, self.setup.correct_rate)))
+            scripts = _scripts(order.specs, self.setup.correct_rate, self.renderer)
+            policy = ScriptedPolicy(self.renderer, partial(_script, scripts))
             return Agent(policy, self.renderer, self.budgets)
         return Agent(self._model(order.version), self.renderer, self.budgets)
 
     def _model(self, version: int) -> LocalEngine:
         if self._engine is None:
-            model, _ = build(partial(self.store.read, version), self.store.fetch(version))
+            model, _ = self.saved.build(version)
             self._engine = LocalEngine(Generator(model, version=version))
         elif self._version != version:
-            self._engine.generator.load(self.store.fetch(version), version)
+            self._engine.generator.load(self.saved.state(version), version)
         self._version = version
         return self._engine
 
 
-def _scripts(specs: Sequence[AttemptSpec], correct_rate: float) -> dict[str, list[str]]:
-    return {spec.id: demonstration(spec.task, seed=spec.seed, correct_rate=correct_rate) for spec in specs}
+def _scripts(specs: Sequence[AttemptSpec], correct_rate: float, renderer: AnyRenderer) -> dict[str, list[str]]:
+    """What the demonstrator says, by attempt, in the model's own way of speaking."""
+    found = {spec.id: demonstration(spec.task, seed=spec.seed, correct_rate=correct_rate) for spec in specs}
+    if isinstance(renderer, LocalRenderer):
+        return found
+    return {name: [renderer.speech.say(parse_action(text)) for text in texts] for name, texts in found.items()}
 
 
 def _script(scripts: dict[str, list[str]], session: str, turn: int) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from practicum.errors import PolicyRefused
 from practicum.policies.contract import Message, Role
-from practicum.policies.protocol import parse_action
+from practicum.policies.speech import TAGS, Speech
 from practicum.records.trajectory import Action
 
 TASK, ASSISTANT, OBSERVATION, END = 256, 257, 258, 259
@@ -25,8 +25,12 @@ _ROLES: dict[int, Role] = {ident: role for role, ident in _ROLE_IDS.items()}
 class ByteRenderer:
     """Renderer over UTF-8 bytes (ids 0–255) and `TASK`, `ASSISTANT`, `OBSERVATION`, `END`.
 
-    What UTF-8 cannot carry becomes a replacement sign, in either direction; nothing here raises on text.
+    What UTF-8 cannot carry becomes a replacement sign, in either direction; nothing here raises on text. Actions are
+    read as `speech` reads them.
     """
+
+    def __init__(self, speech: Speech = TAGS) -> None:
+        self.speech = speech
 
     @property
     def stop_ids(self) -> tuple[int, ...]:
@@ -51,7 +55,7 @@ class ByteRenderer:
         return bytes(ident for ident in ids if 0 <= ident < 256).decode("utf-8", "replace")
 
     def parse(self, text: str) -> Action:
-        return parse_action(text)
+        return self.speech.read(text)
 
     def messages(self, ids: Sequence[int]) -> list[Message]:
         """The conversation that a prompt made by `start` or `extend` holds.

@@ -18,6 +18,8 @@ class Sample:
 
     `loss_mask[t]` is 1 where token t was sampled by the policy, `behaviour_logprobs[t]` its log-probability
     then (0 elsewhere), `advantages[t]` its credit (0 elsewhere), `policy_version` the oldest that sampled it.
+    `reference_logprobs` are those of a fixed model, `proximal_logprobs` the trainer's before an update began; empty
+    where nobody asked for them.
     """
 
     input_ids: tuple[int, ...]
@@ -25,6 +27,8 @@ class Sample:
     behaviour_logprobs: tuple[float, ...]
     advantages: tuple[float, ...]
     policy_version: int
+    reference_logprobs: tuple[float, ...] = ()
+    proximal_logprobs: tuple[float, ...] = ()
 
 
 def samples_from(trajectory: Trajectory, advantage: float) -> list[Sample]:

@@ -7,13 +7,14 @@ Must not know: disks, boxes, policies.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from practicum.records.recipe import Recipe
 from practicum.records.tree import Tree, digest_of, tree_digest
 
-Runner = Literal["plain", "pytest", "unittest", "command", "harbor"]
+Runner = Literal["plain", "pytest", "unittest", "command", "harbor", "variants"]
 MIB = 1024 * 1024
 
 
@@ -135,5 +136,22 @@ class Task:
                 "editable": list(self.editable),
                 "limits": limits,
                 "verification": self.verification.digest,
+            }
+        )
+
+    @property
+    def content(self) -> str:
+        """SHA-256 naming all of the task: the work, and also its gold, split, domain, difficulty and provenance."""
+        return digest_of(
+            {
+                "schema": 1,
+                "work": self.digest,
+                "id": self.id,
+                "solution": tree_digest(self.solution),
+                "visible": list(self.verification.visible),
+                "split": self.split,
+                "domain": self.domain,
+                "difficulty": self.difficulty,
+                "provenance": json.loads(json.dumps(self.provenance, default=str)),  # TOML has dates
             }
         )

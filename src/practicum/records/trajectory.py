@@ -29,7 +29,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One parsed action of a policy. `tool` is `bash`, `edit`, `submit` or `invalid`."""
+    """One parsed action of a policy. `tool` is `bash`, `edit`, `write`, `submit` or `invalid`."""
 
     tool: str
     arguments: Mapping[str, str] = field(default_factory=dict)

@@ -209,7 +209,7 @@ async def _live_once(
             backoff=patience.policy,
         )
         async with _leased(_box_spec(spec, life), provider, patience, rollout.meter) as box:
-            stop_reason = await harness.run(rollout.session, box, workspace=task.workspace, limits=task.limits)
+            stop_reason = await harness.run(rollout.session, box, task)
             conversation.close()
             with rollout.meter.span("collect"):
                 submission = await _carry_out(task, box)

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from practicum.errors import BoxOutOfMemory, BoxPathError
-from practicum.records.task import Limits
+from practicum.records.task import Task
 from practicum.records.trajectory import StopReason
 from practicum.rollouts.observation import Observation
 from practicum.rollouts.session import Budgets, Reply, Session
-from practicum.rollouts.tools import DEFAULT_TOOLS, Tool, Workplace
+from practicum.rollouts.tools import DEFAULT_TOOLS, Tool, Workplace, only_file
 from practicum.sandboxes.contract import Sandbox
 
 _GONE = "[out of memory: the box is gone]"
@@ -31,18 +31,18 @@ class Harness:
     tools: Mapping[str, Tool] = field(default_factory=lambda: DEFAULT_TOOLS)
     max_chars: int = 4000
 
-    async def run(self, session: Session, box: Sandbox, *, workspace: str, limits: Limits) -> StopReason:
-        """Drive `session` in `box` to its end; the turns are in the session.
+    async def run(self, session: Session, box: Sandbox, task: Task) -> StopReason:
+        """Drive `session` in `box`, which holds the workspace of `task`, to its end; the turns are in the session.
 
-        `limits.episode_s` bounds the sum of what the actions take (waiting for the policy has its own deadline).
+        `task.limits.episode_s` bounds the sum of what the actions take (waiting for the policy has its own deadline).
         Raises `SandboxError` when the box fails (`BoxOutOfMemory`, with the turn recorded, where the turn's action
         ended it) and `PolicyError` when the policy does.
         """
-        spent_s = 0.0
+        limits, target, spent_s = task.limits, only_file(task), 0.0
         before = await _keep(box)
         while (limit := session.limit()) is None:
             reply = await session.sample()
-            place = Workplace(box, workspace, limits, limits.episode_s - spent_s, self.max_chars)
+            place = Workplace(box, task.workspace, limits, limits.episode_s - spent_s, self.max_chars, target)
             start = time.perf_counter()
             try:
                 observation = await self._act(place, reply)

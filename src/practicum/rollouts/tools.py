@@ -1,6 +1,6 @@
-"""The tools of the built-in agent loop: what `bash` and `edit` do in a box.
+"""The tools of the built-in agent loop: what `bash`, `edit` and `write` do in a box.
 
-Owns: `Tool`, `Workplace`, `run_bash`, `run_edit`, `DEFAULT_TOOLS`.
+Owns: `Tool`, `Workplace`, `run_bash`, `run_edit`, `run_write`, `only_file`, `DEFAULT_TOOLS`.
 Invariant: whatever an action asks for ends as an observation; only a box that fails raises (`SandboxError`).
 Must not know: policies, sessions, verdicts.
 """
@@ -13,20 +13,24 @@ from dataclasses import dataclass
 
 from practicum.errors import BoxPathError
 from practicum.policies.protocol import EditProblem, apply_edit
-from practicum.records.task import Limits
+from practicum.records.task import Limits, Task
 from practicum.rollouts.observation import Observation, render_result
 from practicum.sandboxes.contract import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where a tool works. `left_s` is what remains of the episode's time, `max_chars` bounds observations."""
+    """Where a tool works. `left_s` is what remains of the episode's time, `max_chars` bounds observations.
+
+    `target` is the one file that the task is about, for an action that names none; None where there is no such file.
+    """
 
     box: Sandbox
     workspace: str
     limits: Limits
     left_s: float
     max_chars: int
+    target: str | None = None
 
 
 Tool = Callable[[Workplace, Mapping[str, str]], Awaitable[Observation]]
@@ -69,7 +73,28 @@ async def run_edit(place: Workplace, arguments: Mapping[str, str]) -> Observatio
     return Observation("[edited]", changed=True)
 
 
-DEFAULT_TOOLS: Mapping[str, Tool] = {"bash": run_bash, "edit": run_edit}
+async def run_write(place: Workplace, arguments: Mapping[str, str]) -> Observation:
+    """Replace the whole text of the file at `path`, or of the one file that the task is about."""
+    named = arguments.get("path", place.target)
+    if named is None:
+        return Observation("[write: it is not plain which file is meant]", failed=True)
+    path = _inside(named, place.workspace)
+    if path is None:
+        return Observation(f"[write: {named} is not a file in {place.workspace}]", failed=True)
+    try:
+        await place.box.write(posixpath.join(place.workspace, path), arguments["content"].encode())
+    except BoxPathError as error:
+        return Observation(f"[write: {error.message}]", changed=True, failed=True)
+    return Observation(f"[wrote {path}]", changed=True)
+
+
+DEFAULT_TOOLS: Mapping[str, Tool] = {"bash": run_bash, "edit": run_edit, "write": run_write}
+
+
+def only_file(task: Task) -> str | None:
+    """The one file that may be edited in `task`, where that is named and is one."""
+    name = task.editable[0] if len(task.editable) == 1 else ""
+    return name if name and not set(name) & set("*?[") else None
 
 
 def _inside(path: str, workspace: str) -> str | None:

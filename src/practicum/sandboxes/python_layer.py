@@ -21,7 +21,7 @@ from pathlib import Path
 from practicum.errors import CreateFailed
 from practicum.records.tree import digest_of
 from practicum.sandboxes.layering.stack import Parts
-from practicum.sandboxes.layering.system import ETC, SCHEMA, lay_etc, system_folders
+from practicum.sandboxes.layering.system import ETC, SCHEMA, foreign_packages, lay_etc, system_folders
 
 _OLDEST = (3, 11)
 SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
@@ -118,7 +118,7 @@ def plan(candidates: tuple[str, ...] = SYSTEM_PYTHONS) -> Plan:
 
 
 def _finish(executable: str, prefix: str, version: str, sites: list[str], *, copied: bool) -> Plan:
-    site = _site_files()
+    site, foreign = _site_files(), foreign_packages()
     place = f"/opt/practicum/python/bin/{Path(executable).name}" if copied else executable
     library = "/opt/practicum/python/lib" if copied else f"{prefix}/lib"
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -131,11 +131,12 @@ def _finish(executable: str, prefix: str, version: str, sites: list[str], *, cop
             "etc": ETC,
             "python": [place, version, binary, copied],
             "site": {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in site.items()},
+            "hidden": foreign,
         }
     )
     if copied:
         sites = [f"/opt/practicum/python/lib/{_RUNNING}/site-packages"]
-    covers = [("site", sites[0]), *(("empty", other) for other in sites[1:])]
+    covers = [("site", sites[0]), *(("empty", other) for other in (*sites[1:], *foreign))]
     if not place.startswith("/usr/local/") and Path("/usr/local").is_dir():
         covers.append(("empty", "/usr/local"))
     info = {

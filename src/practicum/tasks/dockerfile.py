@@ -37,7 +37,8 @@ _INSTEAD = {
     "STOPSIGNAL": "remove it: boxes end at once",
 }
 _PYTHON_3 = re.compile(r"(?:docker\.io/)?(?:library/)?python(?::3(?:\.(\d+)(?:\.\d+)?)?(?:-(?:slim|[a-z]+))*)?")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:[/:@][A-Za-z0-9_][A-Za-z0-9._-]*)*")
+_NAME_FIX = "letters, digits, '.', '_' and '-', with '/', ':' or '@' between: python, org/tool:1.2"
 _USERS = {"root": "root", "0": "root", "agent": "agent", "1000": "agent"}
 _PIP = re.compile(r"(?:python3? -m )?pip3? install (.*)")
 _PIP_OPTIONS = re.compile(
@@ -65,7 +66,7 @@ def layer_of_image(image: str, where: str) -> str:
     if found is not None and (found[1] is None or int(found[1]) >= 11):
         return "python"
     if not _NAME.fullmatch(image):
-        raise TaskError(f"{where}: {image!r} is no name of an image", fix=_FIX)
+        raise TaskError(f"{where}: {image!r} is no name of an image", fix=_NAME_FIX)
     return image
 
 

@@ -22,6 +22,16 @@ from practicum.tasks.manifest import Manifest, manifest_text, read_manifest
 
 _CANARY = re.compile(r"[^\S\n]*(?:<!--.*canary.*-->|#.*canary.*)\s*", re.IGNORECASE)
 _ID = re.compile(r"(?=[A-Za-z0-9])[A-Za-z0-9._-]+(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_TAKEN = {  # places of a box that are not the candidate's
+    "/tests": "frozen tests",
+    "/logs": "what test.sh leaves",
+    "/judge": "what runs them",
+    "/solution": "the gold",
+    "/opt/practicum": "the layer's interpreter",
+    **dict.fromkeys(("/proc", "/sys", "/dev"), "the system's own files"),
+}
+_SYSTEM = ("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/sbin", "/usr")
+_LAID_THERE = ("/usr/src", "/usr/local/src")  # below these, images do have workspaces
 _PARTS = frozenset({"environment", "tests", "solution", "task.toml", "instruction.md"})
 
 
@@ -99,7 +109,7 @@ def _text(folder: Path, name: str) -> str:
     if path.is_symlink():
         raise TaskError(f"{path}: a task cannot hold a symbolic link", fix="put the file itself there")
     if not path.is_file():
-        raise TaskError(f"{folder}: {name} is missing")
+        raise TaskError(f"{path} is not a regular file" if path.exists() else f"{folder}: {name} is missing")
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError:
@@ -179,6 +189,17 @@ def _check(task: Task, where: str) -> None:
         )
     if not re.fullmatch(r"(/[A-Za-z0-9._-]+)+", task.workspace) or ".." in task.workspace.split("/"):
         raise TaskError(f"{where}: workspace {task.workspace!r} is not a plain absolute path below /")
+    if taken := _taken(task.workspace):
+        raise TaskError(f"{where}: workspace {task.workspace!r} is where a box has {taken}", fix="use /app, for one")
+    if isinstance(task.layer, str):
+        layer_of_image(task.layer, f"{where}: `layer`")
+    if not task.instruction.strip():
+        raise TaskError(f"{where}: the instruction is empty, so nobody could know what to do")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", task.split):
+        raise TaskError(
+            f"{where}: the split {task.split!r} cannot be used",
+            fix="letters, digits, '_' and '-'; train, validation and test are the usual ones",
+        )
     named = [(name, "files") for name in check.files] + [(name, "visible") for name in check.visible]
     if check.plain is not None:
         named += [(check.plain.cases, "cases")] + [(n, "generator") for n in (check.plain.generator,) if n]
@@ -197,6 +218,19 @@ def _check(task: Task, where: str) -> None:
     if len(set(ids)) != len(ids):
         twice = sorted({name for name in ids if ids.count(name) > 1})
         raise TaskError(f"{where}: {twice[0]!r} is named twice in fail_to_pass and pass_to_pass")
+
+
+def _taken(workspace: str) -> str | None:
+    """What a box keeps at this place, above it or below it."""
+    for place, what in _TAKEN.items():
+        if f"{workspace}/".startswith(f"{place}/") or f"{place}/".startswith(f"{workspace}/"):
+            return f"{place} for {what}"
+    if any(workspace.startswith(f"{place}/") for place in _LAID_THERE):
+        return None
+    for place in _SYSTEM:
+        if f"{workspace}/".startswith(f"{place}/"):
+            return f"{place} of the system"
+    return None
 
 
 def _check_writable(task: Task) -> None:

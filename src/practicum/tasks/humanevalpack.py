@@ -1,6 +1,6 @@
 """HumanEvalPack's Python repairs ("humanevalfix") as tasks.
 
-Owns: `import_rows`, `import_file`.
+Owns: `read_rows`.
 Invariant: one row, one task, keyed by `task_id`; the frozen asserts are the row's own, and they reach the
 submission only through `remote`, which carries plain values between two processes.
 Must not know: how tasks are judged.
@@ -12,7 +12,6 @@ import ast
 import itertools
 import json
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 from practicum.errors import TaskError
 from practicum.records.task import Limits, Task, Verification
 from practicum.records.tree import File
-from practicum.tasks.harbor import save_task
+from practicum.tasks.importing import Imported, collect, row_items, text_field
 
 LICENSE = "MIT"
 _MODULE = "solution"
@@ -48,57 +47,21 @@ _SYMPTOMS = {
 }
 
 
-def import_rows(source: Path | str) -> Iterator[Task]:
-    """One task for each line of a HumanEvalPack Python file, in its order.
+def read_rows(source: Path | str) -> Imported:
+    """One task for each line of a HumanEvalPack Python file, in its order, and by item why others are none.
 
-    Raises `TaskError` naming the file and line for a row that is not JSON, lacks a field, does not parse as
-    Python, or has a `task_id` that was seen before.
+    A row that is not JSON, lacks a field, does not parse as Python, or has a `task_id` that was seen before is refused,
+    by its `task_id`, or else by its line. Raises `TaskError` where the file cannot be read or holds no row.
     """
-    seen: dict[str, int] = {}
-    try:
-        text = Path(source).read_bytes().decode()
-    except OSError as error:
-        raise TaskError(f"{source} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise TaskError(f"{source} is not UTF-8 text") from None
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{source} line {number}"
-        row = _row(line, where)
-        if row["task_id"] in seen:
-            raise TaskError(f"{where}: task_id {row['task_id']!r} was already on line {seen[row['task_id']]}")
-        seen[row["task_id"]] = number
-        yield _task(row, where)
-
-
-def import_file(source: Path | str, out: Path | str) -> list[Task]:
-    """Write every row of `source` as a task directory below `out`; returns the tasks.
-
-    All rows are read before anything is written. Raises `TaskError` as `import_rows` and `save_task` do.
-    """
-    tasks = list(import_rows(source))
-    if not tasks:
+    tasks, refused = collect(row_items(Path(source), "task_id", _task))
+    if not tasks and not refused:
         raise TaskError(f"{source}: there is no row")
-    for task in tasks:
-        save_task(task, Path(out) / task.id)
-    return tasks
+    return tasks, refused
 
 
-def _row(line: str, where: str) -> dict[str, str]:
-    try:
-        row: Any = json.loads(line)
-    except ValueError as error:
-        raise TaskError(f"{where} is not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise TaskError(f"{where} is not a JSON object")
-    for name in _FIELDS:
-        if not isinstance(row.get(name), str):
-            raise TaskError(f"{where}: the field {name!r} is missing or not a string")
-    return row
-
-
-def _task(row: dict[str, str], where: str) -> Task:
+def _task(row: dict[str, Any], where: str) -> Task:
+    for field in _FIELDS:
+        text_field(row, field, where)
     buggy, gold = (row["declaration"] + row[part] for part in ("buggy_solution", "canonical_solution"))
     names = _functions(gold, where)
     if row["entry_point"] not in names:
@@ -137,6 +100,7 @@ def _task(row: dict[str, str], where: str) -> Task:
             "task_id": row["task_id"],
             "bug_type": row.get("bug_type", ""),
             "failure_symptoms": row["failure_symptoms"],
+            "row": json.dumps(row),
         },
     )
 

@@ -21,6 +21,7 @@ from practicum.tasks.tables import Table
 
 ORG = "practicum"  # Harbor wants `org/name`; ours is left out of the id
 HARBOR_CHECK = "reward"  # the one expected id of a task that is judged by its own tests/test.sh
+LEAST_MEMORY = 16 * MIB  # an interpreter that does nothing takes half of it
 _OWN_RUNNERS = tuple(name for name in get_args(Runner) if name != "harbor")
 _NETWORK_FIX = 'practicum boxes have no network: leave `network_mode` out or set it to "no-network"'
 _UNHONOURED = {  # table → keys that change the work or its judging; false or empty values are harmless
@@ -56,7 +57,7 @@ def read_manifest(text: str, file: str) -> Manifest:
     """Parse `task.toml`; `file` is how messages name it. Raises `TaskError`."""
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise TaskError(f"{file} is not valid TOML: {error}") from None
     top = Table(values, name="", file=file)
     _refuse_unhonoured(top)
@@ -190,6 +191,11 @@ def _limits(environment: Table, agent: Table, ours: Table | None) -> Limits:
         value = getattr(limits, name)
         if not 0 < value < math.inf:
             raise TaskError(f"{environment.file}: limit `{name}` must be a positive number, not {value}")
+    if limits.memory_bytes < LEAST_MEMORY:
+        raise TaskError(
+            f"{environment.file}: {limits.memory_bytes} bytes of memory are too few for anything to run in",
+            fix=f"`memory_mb` in [environment] is at least {LEAST_MEMORY // MIB}, and 512 by default",
+        )
     return limits
 
 

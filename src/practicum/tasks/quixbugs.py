@@ -21,13 +21,16 @@ from typing import Any
 from practicum.errors import TaskError
 from practicum.records.task import Limits, PlainCheck, Task, Verification
 from practicum.records.tree import File
-from practicum.tasks.harbor import save_task
+from practicum.tasks.importing import save_tasks
 from practicum.tasks.quixbugs_tests import NODE, Case, Suite, as_suite, cases_of_asserts, cases_of_lines
 
 BUGGY, CORRECT, CASES, TESTS = "python_programs", "correct_python_programs", "json_testcases", "python_testcases"
 _MEMORY = 256 * 1024 * 1024
 _TIMEOUT_S = 10.0
-_PATIENCE_S = {"levenshtein": 100.0}  # a tenth of it for each case, of which one takes the reference 1.5 s
+_PATIENCE_S = {  # a tenth of it for each case, several times what the reference takes for the slowest one
+    "levenshtein": 300.0,  # 1.5 s
+    "longest_common_subsequence": 30.0,  # 0.2 s
+}
 _LISTED = {"flatten", "kheapsort"}  # they yield; their tests compare the list of it
 _SLOW: dict[str, tuple[Callable[[list[Any]], bool], str]] = {  # cases that no time limit of use would bear
     "levenshtein": (lambda args: args[:1] == ["amanaplanacanalpanama"], "the reference takes 5 to over 20 s for it"),
@@ -59,6 +62,7 @@ class _Program:
     source: str
     cases: tuple[Case, ...] = ()
     suite: Suite | None = None
+    row: str = ""
 
 
 def read_programs(source: Path | str) -> tuple[list[Task], dict[str, str]]:
@@ -90,19 +94,9 @@ def save_programs(source: Path | str, tasks: list[Task], out: Path | str) -> tup
 
     Returns those that were written, and by id why others were not.
     """
-    root, target = Path(source), Path(out)
-    written: list[Task] = []
-    refused: dict[str, str] = {}
-    for task in tasks:
-        try:
-            save_task(task, target / task.id)
-            written.append(task)
-        except TaskError as error:
-            refused[task.id] = error.message
+    root = Path(source)
     terms = (root if root.is_dir() else root.parent) / "LICENSE"
-    if written and terms.exists():
-        (target / "LICENSE-quixbugs").write_bytes(_data(terms))
-    return written, refused
+    return save_tasks(tasks, out, {"LICENSE-quixbugs": _data(terms)} if terms.exists() else None)
 
 
 # --- the two layouts --------------------------------------------------------------------------------------
@@ -168,7 +162,8 @@ def _of_row(row: Any, where: str) -> _Program:
     buggy, said = _without_texts(row["buggy_program"], where)
     gold, _ = _without_texts(row["solution"], where)
     about = [*_without_texts(row["docstring"], where)[1], *said]
-    program = _Program(name, buggy, gold, "\n\n".join(about), "QuixBugs (Python), bigcode-project/octopack")
+    origin = "QuixBugs (Python), bigcode-project/octopack"
+    program = _Program(name, buggy, gold, "\n\n".join(about), origin, row=json.dumps(row))
     cases = cases_of_asserts(name, row["tests"], where)
     return replace(program, cases=cases) if cases else replace(program, suite=as_suite(name, row["tests"], where))
 
@@ -206,7 +201,9 @@ def _task(program: _Program) -> Task:
             file: File(program.gold.encode()),
         },
         split="test",
-        provenance=provenance | ({"left_out": left_out} if left_out else {}),
+        provenance=provenance
+        | ({"left_out": left_out} if left_out else {})
+        | ({"row": program.row} if program.row else {}),
     )
 
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from practicum.policies.contract import Message
+from practicum.errors import TrainerError
+from practicum.policies.contract import Message, Renderer
 from practicum.records.sample import Sample
 from practicum.records.trajectory import Trajectory
 
@@ -21,6 +22,12 @@ class MessageEncoder(Protocol):
     """What a renderer must offer here: the ids of one message, its role mark first."""
 
     def message_ids(self, message: Message) -> list[int]: ...
+
+
+class SpokenRenderer(Renderer, Protocol):
+    """A renderer that also gives the ids which a model would have sampled to say a text."""
+
+    def encode(self, text: str) -> list[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,5 +74,25 @@ def warm_start_sample(demonstration: Demonstration, encoder: MessageEncoder, *, 
         ids += fresh
         weights += [prompt_weight] + [spoken] * (len(fresh) - 1)  # the role mark is never the assistant's own
     weights[0] = 0.0
+    mask = tuple(int(weight > 0) for weight in weights)
+    return Sample(tuple(ids), mask, (0.0,) * len(ids), tuple(weights), 0)
+
+
+def spoken_sample(demonstration: Demonstration, renderer: SpokenRenderer, *, prompt_weight: float) -> Sample:
+    """`warm_start_sample` for a model whose template says what stands between turns.
+
+    The ids are those that a session would have had in which the model said the same. Raises `TrainerError` where the
+    template rewrites earlier turns, so that there is no one row.
+    """
+    first, *rest = demonstration.messages
+    ids = renderer.start([first])
+    weights = [0.0, *[prompt_weight] * (len(ids) - 1)]
+    for said, seen in zip(rest[0::2], rest[1::2], strict=True):
+        sampled = renderer.encode(said.text)
+        extended = renderer.extend(ids, sampled, [seen])
+        if extended is None:
+            raise TrainerError("the model's chat template rewrites earlier turns: a demonstration is not one row")
+        weights += [1.0] * len(sampled) + [prompt_weight] * (len(extended) - len(ids) - len(sampled))
+        ids = extended
     mask = tuple(int(weight > 0) for weight in weights)
     return Sample(tuple(ids), mask, (0.0,) * len(ids), tuple(weights), 0)

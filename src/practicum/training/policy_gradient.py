@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from practicum.records.sample import Sample, samples_from
 from practicum.records.trajectory import Trajectory
-from practicum.training.advantages import group_advantages
 from practicum.training.losses import Loss
+from practicum.training.methods import ADVANTAGES, Advantages
 from practicum.training.trainer import Metrics, Trainer
 
 
@@ -29,19 +29,18 @@ class Selection:
     masked: int
 
 
-def select(trajectories: Sequence[Trajectory]) -> Selection:
-    """Samples of every group of `trajectories` that has signal, in the order given."""
+def select(trajectories: Sequence[Trajectory], advantages: Advantages = ADVANTAGES["group"]) -> Selection:
+    """Samples of every group of `trajectories` to which `advantages` gives credit, in the order given."""
     groups: defaultdict[str, list[Trajectory]] = defaultdict(list)
     for trajectory in trajectories:
         groups[trajectory.group_id].append(trajectory)
     samples: list[Sample] = []
     with_signal = masked = 0
-    for members in groups.values():
-        rewards = [member.reward for member in members]
-        masked += rewards.count(None)
-        advantages = group_advantages(rewards)
-        with_signal += any(advantage is not None for advantage in advantages)
-        for member, advantage in zip(members, advantages, strict=True):
+    rewards = [[member.reward for member in members] for members in groups.values()]
+    for members, given, credits in zip(groups.values(), rewards, advantages(rewards), strict=True):
+        masked += given.count(None)
+        with_signal += any(credit is not None for credit in credits)
+        for member, advantage in zip(members, credits, strict=True):
             if advantage is not None:
                 samples += samples_from(member, advantage)
     return Selection(samples, len(groups), with_signal, masked)

@@ -20,20 +20,22 @@ from practicum.policies.local.model import Decoder
 from practicum.records.sample import Sample
 from practicum.training.batching import MicroBatch, micro_batches
 from practicum.training.losses import Loss, TokenStreams
+from practicum.training.scoring import token_scores
 
 Metrics = dict[str, float]
 
 
 class Trainer:
-    """AdamW over all weights of a `Decoder`."""
+    """AdamW over the weights of a `Decoder` that want a gradient."""
 
     def __init__(self, model: Decoder, *, grad_clip: float = 1.0, batch_tokens: int = 1024) -> None:
         self.model = model
         self.grad_clip = grad_clip
         self.batch_tokens = batch_tokens
         self.steps = 0
-        matrices = [p for p in model.parameters() if p.dim() > 1]
-        vectors = [p for p in model.parameters() if p.dim() <= 1]
+        trained = [p for p in model.parameters() if p.requires_grad]  # not what adapters stand upon
+        matrices = [p for p in trained if p.dim() > 1]
+        vectors = [p for p in trained if p.dim() <= 1]
         self.optimiser = torch.optim.AdamW(
             [{"params": matrices, "weight_decay": 0.0}, {"params": vectors, "weight_decay": 0.0}],
             lr=0.0,
@@ -46,20 +48,24 @@ class Trainer:
         self.optimiser.param_groups[0]["weight_decay"] = weight_decay
 
     def forward_backward(self, samples: Sequence[Sample], loss: Loss, *, temperature: float = 1.0) -> Metrics:
-        """Accumulate gradients of the mean loss over all trained tokens of `samples`.
+        """Accumulate gradients of the mean loss over all of the loss's units in `samples`: tokens, sequences or pairs.
 
-        `temperature` is the one they were sampled at: log-probabilities are compared under one distribution.
-        Returns the mean loss, what the loss watches per token, and `tokens`. Raises `TrainerError` for an empty
-        batch or a loss that is not finite; then no gradient is kept.
+        With a loss over pairs, chosen and rejected answers stand in turn. `temperature` is the one they were sampled
+        at: log-probabilities are compared under one distribution. Returns the mean loss, what the loss watches per
+        token (per pair, with such a loss), and `tokens`. Raises `TrainerError` for an empty batch or a loss that is not
+        finite; then no gradient is kept.
         """
-        batches = micro_batches(samples, max_tokens=self.batch_tokens)
+        batches = micro_batches(samples, max_tokens=self.batch_tokens, together=2 if loss.unit == "pair" else 1)
         tokens = sum(len(batch.rows) for batch in batches)
         if tokens == 0:
             raise TrainerError("the batch holds no token to train on")
+        rows = sum(any(sample.loss_mask) for sample in samples)
+        units = {"token": tokens, "sequence": rows, "pair": len(samples) // 2}[loss.unit]
+        watched_by = units if loss.unit == "pair" else tokens
         metrics: Metrics = {"loss": 0.0}
         for batch in batches:
             result = loss(self._streams(batch, temperature))
-            scaled = result.total / tokens
+            scaled = result.total / units
             if not math.isfinite(float(scaled.detach())):
                 # What earlier micro-batches left behind must not reach the next step.
                 self.optimiser.zero_grad(set_to_none=True)
@@ -69,18 +75,20 @@ class Trainer:
             scaled.backward()  # type: ignore[no-untyped-call]
             metrics["loss"] += float(scaled.detach())
             for name, value in result.watched.items():
-                metrics[name] = metrics.get(name, 0.0) + value / tokens
+                metrics[name] = metrics.get(name, 0.0) + value / watched_by
         return metrics | {"tokens": float(tokens)}
 
     def _streams(self, batch: MicroBatch, temperature: float) -> TokenStreams:
-        hidden = self.model(batch.ids)
-        # The hidden state before a token predicts it; only trained tokens pay for the vocabulary.
-        logits = self.model.logits(hidden[batch.rows, batch.columns - 1]) / temperature
-        logprobs = logits.log_softmax(-1)
-        entropies = -(logprobs.exp() * logprobs).sum(-1)
-        targets = batch.ids[batch.rows, batch.columns]
-        chosen = logprobs.gather(-1, targets[:, None]).squeeze(-1)
-        return TokenStreams(chosen, entropies, batch.behaviour_logprobs, batch.advantages)
+        logprobs, entropies = token_scores(self.model, batch, temperature)
+        return TokenStreams(
+            logprobs,
+            entropies,
+            batch.behaviour_logprobs,
+            batch.advantages,
+            batch.rows,
+            batch.reference_logprobs,
+            batch.proximal_logprobs,
+        )
 
     def optim_step(self, lr: float) -> Metrics:
         """One AdamW step at learning rate `lr`, gradients clipped to `grad_clip` in L2 norm, then cleared.

@@ -1,6 +1,6 @@
 """Writing files so that a crash or a full disk leaves the old content or the new, never half of it.
 
-Owns: `write_atomic`, `append_line`, `sync_folder`.
+Owns: `write_atomic`, `append_line`, `cut_torn_line`, `sync_folder`.
 Invariant: when a call raises `StoreError`, the file is as it was before.
 Must not know: what is written.
 """
@@ -53,6 +53,15 @@ def append_line(path: Path, line: bytes, *, sync: bool = False) -> None:
         raise failed(path, error, needed=len(data)) from error
 
 
+def cut_torn_line(path: Path) -> None:
+    """Cut off what follows the last line break, which a killed writer left. Raises `OSError`."""
+    if path.is_file():
+        data = path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            os.truncate(path, whole)
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in `folder` durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -76,7 +85,7 @@ def failed(path: Path, error: OSError, *, needed: int = 0) -> StoreError:
     return StoreError(
         f"no room for {path}: {error.strerror} ({needed / 2**20:.2f} MiB needed{free}); nothing was half-written",
         fix=f"free space on the disk, quota or file-size limit that holds {path.parent}: old run folders and their "
-        "checkpoints/ are the largest; then continue the run with --resume",
+        "checkpoints/ are the largest; then run the command again (it goes on; a training run with --resume)",
     )
 
 

@@ -37,6 +37,7 @@ from practicum.verification.runners.plain import fresh_cases, frozen_cases, run_
 from practicum.verification.runners.report import ended
 from practicum.verification.runners.scripts import run_scripts
 from practicum.verification.runners.suites import run_suite
+from practicum.verification.runners.variants import run_variants
 from practicum.verification.seen import BoxesLost, Seen, lost_to_the_host
 from practicum.verification.sentinels.reading import Point, repeated
 from practicum.verification.sources import source_digest
@@ -246,6 +247,8 @@ class ExecutionVerifier:
                 report = await run_scripts(box, task, files, warm=warm)
             elif check.runner == "harbor":
                 report = await run_harbor(box, task)
+            elif check.runner == "variants":
+                report = await run_variants(box, task, files, warm=warm)
             else:
                 assert trial.guarded is not None
                 report = await run_suite(box, task, files, trial.guarded, warm=warm)

@@ -8,12 +8,12 @@ tree is the untouched task plus those changes, never the attempt's own tree. Pur
 from __future__ import annotations
 
 from practicum.errors import SubmissionError, TaskError
+from practicum.records.patches import apply_patch
 from practicum.records.task import Task
 from practicum.records.tree import Change, File, Tree, apply_changes, check_path, diff_trees, matches
 from practicum.records.verdict import Finding, Submission
 from practicum.sandboxes.contract import Listing
 from practicum.verification.findings import BYPRODUCTS, classify, is_byproduct, tampering
-from practicum.verification.patches import apply_patch
 
 MAX_FINDINGS = 100
 _SPECIAL = 0o7000  # set-user-id, set-group-id, sticky: never left by honest work

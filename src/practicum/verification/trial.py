@@ -18,6 +18,7 @@ from practicum.verification.runners.harbor import LOGS
 from practicum.verification.runners.report import PYTEST_INI, PYTHON, PYTHON_WITH_SITE, TESTS, judge_spec
 from practicum.verification.runners.scripts import scripts_mount
 from practicum.verification.runners.suites import suite_s
+from practicum.verification.runners.variants import variants_s
 from practicum.verification.sentinels.guard import Guarded, guard
 
 _WARM_BYTES = 256 * MIB  # a warm process takes some 40 MiB of what the box may have
@@ -40,6 +41,8 @@ def trial_of(task: Task, cases: tuple[Sequence[Case], Sequence[Case]], nonce: st
 
 def tests_s(task: Task, trial: Trial) -> float:
     """How long the tests may take, in seconds."""
+    if task.verification.runner == "variants":
+        return variants_s(task)
     return task.verification.timeout_s if trial.guarded is None else suite_s(task, trial.guarded)
 
 
@@ -48,8 +51,10 @@ def warm_driver(task: Task) -> tuple[str, ...]:
     check = task.verification
     if check.runner == "harbor" or task.limits.memory_bytes < _WARM_BYTES:
         return ()
-    if check.runner in ("pytest", "unittest"):
-        return (*PYTHON_WITH_SITE, f"{JUDGE}/warm.pyc", "suites", "--", check.runner, PYTEST_INI, TESTS)
+    if check.runner in ("pytest", "unittest", "variants"):
+        framework = "unittest" if check.runner == "unittest" else "pytest"
+        folder = task.workspace if check.runner == "variants" else TESTS
+        return (*PYTHON_WITH_SITE, f"{JUDGE}/warm.pyc", "suites", "--", framework, PYTEST_INI, folder)
     if check.runner == "command" and not any(name.endswith(".py") for name in check.files):
         return ()
     return (*PYTHON, f"{JUDGE}/warm.pyc", "plain" if check.runner == "plain" else "scripts", "--")

@@ -20,6 +20,7 @@ from practicum.verification.fusion import RELIABILITY, fuse, reward_problem
 from practicum.verification.outcome import decide, decide_score
 from practicum.verification.reliability import reliability
 from practicum.verification.runners.report import Report
+from practicum.verification.runners.variants import variants_problem
 
 
 def task_problem(task: Task) -> str | None:
@@ -46,6 +47,8 @@ def task_problem(task: Task) -> str | None:
         return f"the {check.runner} runner needs frozen files"
     if check.runner == "command" and not set(ids) <= set(check.files):
         return f"no frozen script is called {min(set(ids) - set(check.files))!r}"
+    if check.runner == "variants":
+        return variants_problem(task)
     return None
 
 

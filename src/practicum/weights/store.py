@@ -18,7 +18,7 @@ from practicum.errors import StoreError
 if TYPE_CHECKING:
     from torch import Tensor
 
-_WEIGHTS = "model.safetensors"
+WEIGHTS = "model.safetensors"
 
 
 class VersionStore:
@@ -34,7 +34,7 @@ class VersionStore:
         """Versions that are whole, oldest first."""
         if not self.folder.is_dir():
             return []
-        return sorted(int(p.name) for p in self.folder.iterdir() if p.name.isdigit() and (p / _WEIGHTS).is_file())
+        return sorted(int(p.name) for p in self.folder.iterdir() if p.name.isdigit() and (p / WEIGHTS).is_file())
 
     def publish(
         self,
@@ -56,7 +56,7 @@ class VersionStore:
         try:
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir(parents=True)
-            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft / _WEIGHTS)
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft / WEIGHTS)
             for name, text in files.items():
                 (draft / name).write_text(text, "utf-8")
             if extra is not None:
@@ -75,7 +75,7 @@ class VersionStore:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        path = self.path(version) / _WEIGHTS
+        path = self.path(version) / WEIGHTS
         try:
             tensors: dict[str, Tensor] = load_file(path)
         except (OSError, SafetensorError) as error:

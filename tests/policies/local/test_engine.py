@@ -11,8 +11,9 @@ import torch
 
 from practicum.errors import PolicyError, PolicyRefused
 from practicum.policies.contract import Sampled, SamplingParams
-from practicum.policies.local.engine import Generator, LocalEngine, Request
-from practicum.policies.local.model import Decoder, next_logprobs
+from practicum.policies.local.engine import LocalEngine
+from practicum.policies.local.generator import Generator, Request
+from practicum.policies.local.model import Cache, Decoder, next_logprobs
 
 
 def request(session: str, prompt: Sequence[int], *, most: int = 8, seed: int = 0, temperature: float = 1.0) -> Request:
@@ -156,6 +157,54 @@ def test_new_weights_drop_the_caches(model: Decoder) -> None:
     assert_same(second, Generator(fresh, version=4).generate([request("a", prompt)])[0])
 
 
+@pytest.mark.parametrize("max_rows", [1, 2, 5])
+def test_rows_come_and_go(model: Decoder, max_rows: int) -> None:
+    """With fewer rows than requests, those that end make place, and everybody gets what they get alone."""
+    rng = random.Random(max_rows)
+    batch = [request(str(i), [rng.randrange(40) for _ in range(1 + i % 7)], most=1 + i % 5, seed=i) for i in range(12)]
+    generator = Generator(model, max_rows=max_rows)
+    for one, sampled in zip(batch, generator.generate(batch), strict=True):
+        assert_same(sampled, Generator(model).generate([one])[0])
+    assert generator.running == 0
+
+
+def test_a_prompt_that_is_running_is_not_fed_again(model: Decoder) -> None:
+    """A request that begins like one under way takes over its cache, and samples what it samples alone."""
+    generator = Generator(model)
+    long = request("a", range(1, 20), most=6, seed=1)
+    generator.begin([long])
+    generator.step()
+    fed: list[int] = []
+    plain = model.step
+
+    def counted(ids: torch.Tensor, cache: Cache, counts: torch.Tensor) -> torch.Tensor:
+        fed.append(int(counts.sum()))
+        return plain(ids, cache, counts)
+
+    model.step = counted  # type: ignore[method-assign]
+    late = request("b", [*range(1, 18), 30, 31], most=6, seed=2)
+    (number,) = generator.begin([late])
+    assert fed == [2]
+    found: dict[int, Sampled] = {}
+    while generator.running:
+        found |= generator.step()
+    del model.step
+    assert_same(found[number], Generator(model).generate([late])[0])
+
+
+def test_what_nobody_will_continue_is_not_kept(model: Decoder) -> None:
+    """Only sessions that are open leave a cache behind."""
+
+    async def scenario() -> list[str]:
+        engine = LocalEngine(Generator(model))
+        one = request("", [1], most=2)
+        with engine.session("a"):
+            await asyncio.gather(*(engine.sample(one.prompt, one.params, session=name) for name in "ab"))
+            return list(engine.generator._held)
+
+    assert asyncio.run(scenario()) == ["a"]
+
+
 # --- the engine: requests that meet ---------------------------------------------------------------------------------
 
 
@@ -229,20 +278,71 @@ def test_a_batch_waits_for_every_open_session(model: Decoder) -> None:
     assert asyncio.run(scenario()) == [["a", "b"]]
 
 
-def test_gather_bounds_the_wait(model: Decoder) -> None:
-    """With `gather_s` a batch starts once its oldest request has waited so long, without who is absent."""
+async def converse_at_once(model: Decoder, names: Sequence[int], turns: int, *, max_rows: int) -> list[list[Sampled]]:
+    """Conversations that come one after another into an engine that does not wait for anybody."""
+    engine = LocalEngine(Generator(model, max_rows=max_rows), continuous=True)
 
-    async def scenario() -> list[list[str]]:
-        generator = Watched(model)
-        engine = LocalEngine(generator, gather_s=0.02)
+    async def late(i: int) -> list[Sampled]:
+        await asyncio.sleep(0.003 * i)
+        return await converse(engine, f"s{i}", turns, i)
+
+    async with asyncio.timeout(30):
+        return list(await asyncio.gather(*(late(i) for i in names)))
+
+
+@pytest.mark.parametrize("max_rows", [1, 3, 64])
+def test_coming_and_going_changes_nothing(model: Decoder, max_rows: int) -> None:
+    """Continuously batched, each conversation says what it says alone, whoever runs beside it and however many can."""
+    together = asyncio.run(converse_at_once(model, range(7), 3, max_rows=max_rows))
+    for i, said in enumerate(together):
+        for one, other in zip(said, asyncio.run(talk(model, [i], [3] * 7))[i], strict=True):
+            assert_same(one, other)
+
+
+def test_nobody_is_waited_for(model: Decoder) -> None:
+    """Continuously batched, a request is answered though other open sessions ask nothing."""
+
+    async def scenario() -> Sampled:
+        engine = LocalEngine(Generator(model), continuous=True)
         one = request("", [1], most=2)
         async with asyncio.timeout(10):
             with engine.session("a"), engine.session("absent"):
-                for _ in range(2):
-                    await engine.sample(one.prompt, one.params, session="a")
-        return generator.batches
+                return await engine.sample(one.prompt, one.params, session="a")
 
-    assert asyncio.run(scenario()) == [["a"], ["a"]]
+    assert_same(asyncio.run(scenario()), Generator(model).generate([request("", [1], most=2)])[0])
+
+
+def test_new_weights_wait_for_what_runs(model: Decoder) -> None:
+    """What began under old weights ends under them; what asks meanwhile is answered by the new ones."""
+    fresh = sharper(Decoder(model.shape, seed=9))
+
+    async def scenario() -> list[Sampled]:
+        engine = LocalEngine(Generator(model), continuous=True)
+        long, short = request("", [1, 2], most=30, seed=1), request("", [3], most=3, seed=2)
+        async with asyncio.timeout(30):
+            first = asyncio.create_task(engine.sample(long.prompt, long.params, session="a"))
+            while not engine.generator.running:  # noqa: ASYNC110  nothing tells when a row has begun
+                await asyncio.sleep(0)
+            loading = asyncio.create_task(engine.load(fresh.state_dict(), 7))
+            await asyncio.sleep(0)
+            second = asyncio.create_task(engine.sample(short.prompt, short.params, session="b"))
+            await loading
+            return [await first, await second]
+
+    old = Decoder(model.shape)
+    old.load_state_dict(model.state_dict())
+    before, after = asyncio.run(scenario())
+    assert (before.version, after.version) == (0, 7)
+    assert_same(before, Generator(old).generate([request("", [1, 2], most=30, seed=1)])[0])
+    assert_same(after, Generator(fresh, version=7).generate([request("", [3], most=3, seed=2)])[0])
+
+
+def sharper(model: Decoder) -> Decoder:
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(8.0)
+    return model
 
 
 def test_one_bad_request_fails_alone(model: Decoder) -> None:
@@ -269,16 +369,16 @@ def test_one_bad_request_fails_alone(model: Decoder) -> None:
 class Broken(Generator):
     """A generator with a bug in it."""
 
-    def generate(self, requests: Sequence[Request]) -> list[Sampled]:
+    def step(self) -> dict[int, Sampled]:
         raise RuntimeError("a bug")
 
 
-@pytest.mark.parametrize("gather_s", [float("inf"), 0.01])
-def test_a_failing_batch_answers_all(model: Decoder, gather_s: float) -> None:
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_failing_batch_answers_all(model: Decoder, continuous: bool) -> None:
     """Whatever goes wrong in a batch reaches each of its requests; none waits for ever."""
 
     async def scenario() -> list[Sampled | BaseException]:
-        engine = LocalEngine(Broken(model), gather_s=gather_s)
+        engine = LocalEngine(Broken(model), continuous=continuous)
         one = request("", [1])
         async with asyncio.timeout(10):
             return await asyncio.gather(

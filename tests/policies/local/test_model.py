@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -86,21 +88,26 @@ def test_next_logprobs_by_hand(model: Decoder) -> None:
     np.testing.assert_allclose(given, expected, rtol=0, atol=1e-4)
 
 
-def test_attention_by_hand() -> None:
+@pytest.mark.parametrize(
+    "further",
+    [{}, {"kv_heads": 1}, {"kv_heads": 1, "inner": 12, "theta": 500.0, "epsilon": 1e-2, "tied": False}],
+    ids=["plain", "shared keys", "all that can differ"],
+)
+def test_attention_by_hand(further: dict[str, Any]) -> None:
     """One block of one layer equals the same arithmetic written out in numpy, rotary positions included."""
-    shape = ModelShape(vocabulary=7, layers=1, width=8, heads=2, context=8)
+    shape = ModelShape(vocabulary=7, layers=1, width=8, heads=2, context=8, **further)
     model = Decoder(shape, seed=3)
     weights = {name: value.double().numpy() for name, value in model.state_dict().items()}
     ids = [3, 1, 4, 1, 5]
 
     def norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        scaled: np.ndarray = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * weight
+        scaled: np.ndarray = x / np.sqrt((x**2).mean(-1, keepdims=True) + shape.epsilon) * weight
         return scaled
 
     def rotated(x: np.ndarray, position: int) -> np.ndarray:
         out = x.copy()
         for pair in range(2):
-            angle = position * 10000.0 ** (-pair / 2)
+            angle = position * shape.theta ** (-pair / 2)
             a, b = x[2 * pair], x[2 * pair + 1]
             out[2 * pair] = a * np.cos(angle) - b * np.sin(angle)
             out[2 * pair + 1] = a * np.sin(angle) + b * np.cos(angle)
@@ -108,21 +115,49 @@ def test_attention_by_hand() -> None:
 
     x = weights["embedding.weight"][ids]
     qkv = norm(x, weights["blocks.0.attention_norm.weight"]) @ weights["blocks.0.qkv.weight"].T
-    q, k, v = (qkv[:, part * 8 : part * 8 + 8].reshape(5, 2, 4) for part in range(3))
+    heads = qkv.reshape(5, -1, 4)
+    q, k, v = heads[:, :2], heads[:, 2 : 2 + shape.key_heads], heads[:, 2 + shape.key_heads :]
     attended = np.zeros((5, 2, 4))
     for head in range(2):
+        of = head * shape.key_heads // 2
         for t in range(5):
             query = rotated(q[t, head], t)
-            scores = np.array([query @ rotated(k[s, head], s) / 2 for s in range(t + 1)])
+            scores = np.array([query @ rotated(k[s, of], s) / 2 for s in range(t + 1)])
             share = np.exp(scores) / np.exp(scores).sum()
-            attended[t, head] = share @ v[: t + 1, head]
+            attended[t, head] = share @ v[: t + 1, of]
     x = x + attended.reshape(5, 8) @ weights["blocks.0.out.weight"].T
     inner = norm(x, weights["blocks.0.mlp_norm.weight"]) @ weights["blocks.0.gate_up.weight"].T
     gate, up = np.split(inner, 2, axis=-1)
+    assert gate.shape[-1] == shape.hidden
     x = x + (gate / (1 + np.exp(-gate)) * up) @ weights["blocks.0.down.weight"].T
     expected = norm(x, weights["norm.weight"])
+    readout = weights["embedding.weight" if shape.tied else "readout.weight"]
     with torch.no_grad():
-        np.testing.assert_allclose(model(torch.tensor([ids]))[0].numpy(), expected, rtol=1e-4, atol=1e-5)
+        hidden = model(torch.tensor([ids]))
+        np.testing.assert_allclose(hidden[0].numpy(), expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(model.logits(hidden)[0].numpy(), expected @ readout.T, rtol=1e-4, atol=1e-4)
+
+
+def test_shared_keys_are_cached_as_they_are() -> None:
+    """With fewer heads of keys than of queries, the cached pass still gives what the uncached one does."""
+    shape = ModelShape(vocabulary=11, layers=2, width=24, heads=6, context=16, kv_heads=2)
+    model = Decoder(shape, seed=1)
+    ids = torch.tensor([[3, 1, 4, 1, 5, 9, 2]])
+    size = (2, 1, 2, 8, 4)
+    cache = Cache(torch.zeros(size), torch.zeros(size), torch.zeros(1, dtype=torch.long))
+    with torch.no_grad():
+        model.step(ids[:, :4], cache, torch.tensor([4]))
+        last = model.step(ids[:, 4:], cache, torch.tensor([3]))
+        torch.testing.assert_close(last[0], model(ids)[0, -1], rtol=1e-4, atol=1e-5)
+
+
+def test_a_shape_says_what_is_not_as_usual() -> None:
+    """The description names the sizes, and of the rest only what differs; it gives the same shape back."""
+    plain = ModelShape(vocabulary=7, width=8, heads=2)
+    assert set(plain.to_dict()) == {"vocabulary", "layers", "width", "heads", "context"}
+    other = ModelShape(vocabulary=7, width=8, heads=2, kv_heads=1, theta=1e5, tied=False)
+    assert set(other.to_dict()) - set(plain.to_dict()) == {"kv_heads", "theta", "tied"}
+    assert ModelShape(**other.to_dict()) == other  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("width", "hidden"), [(8, 32), (96, 256), (128, 352)])

@@ -205,3 +205,17 @@ def test_functions_that_look_at_themselves_are_left_alone(body: str) -> None:
     assert isinstance(function, ast.FunctionDef)
     assert unsafe(function)
     assert equivalents_of(source(text), 10, "0") == []
+
+
+def test_notes_and_orders_that_do_not_matter_are_no_mutants() -> None:
+    """No mutant changes a docstring or swaps what `min` or `max` is given; a long text is shown with both quotes."""
+    text = (
+        'def f(a, b):\n    """Notes, of which nothing depends."""\n    """More of them."""\n'
+        '    name = "a long text that is cut off somewhere"\n    return min(a, b), max(b, a), g(a, b), name\n'
+    )
+    found = mutants_of(source_of(b"", text.encode()), 1000, "seed")  # type: ignore[arg-type]
+    assert all("Notes, of which nothing depends." in each.text and "More of them." in each.text for each in found)
+    swapped = [each.text for each in found if each.name == "call: first arguments swapped"]
+    assert len(swapped) == 1
+    assert "min(a, b), max(b, a), g(b, a)" in swapped[0]
+    assert any(each.name == "constant: 'a long text that is …' to ''" for each in found)

@@ -85,3 +85,10 @@ def test_containers_can_be_disjoint() -> None:
 def test_what_is_no_constant(text: str) -> None:
     """Names, calls and what cannot be evaluated are left alone."""
     assert not is_literal(ast.parse(text, mode="eval").body)
+
+
+def test_what_stands_in_a_set_stays_hashable() -> None:
+    """A None in a set of tuples never becomes a list, which no set can hold."""
+    for seed in range(30):
+        for (other,) in alternatives([node_of({(1, None), (2, 3)})], random.Random(seed), 3):
+            assert isinstance(ast.literal_eval(other), set)

@@ -1,42 +1,65 @@
-"""A small decoder of the Llama architecture: RMS norm, rotary positions, SwiGLU, tied embeddings.
+"""A decoder of the Llama architecture: RMS norm, rotary positions, grouped-query attention, SwiGLU.
 
 Owns: the forward pass, with and without a key/value cache.
 Invariant: the cached and the uncached pass give the same hidden states up to rounding.
-Must not know: tokens' meaning, sampling, losses.
+Must not know: tokens' meaning, sampling, losses, how others lay out such weights.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+_ALWAYS = frozenset({"vocabulary", "layers", "width", "heads", "context"})
+
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes of the decoder. `context` is the longest sequence in tokens."""
+    """Sizes of the decoder. `context` is the longest sequence in tokens.
+
+    `kv_heads` heads of keys and values, each shared by as many queries' heads as there are to it; 0 is one for each.
+    `inner` is the inner width of the SwiGLU block; 0 is 8/3 of the width, rounded up to 32. `theta` is the base of the
+    rotary angles, `epsilon` the norms' own. `tied`: the embedding also reads out the logits.
+    """
 
     vocabulary: int
     layers: int = 4
     width: int = 128
     heads: int = 4
     context: int = 640
+    kv_heads: int = 0
+    inner: int = 0
+    theta: float = 10000.0
+    epsilon: float = 1e-5
+    tied: bool = True
 
     @property
     def hidden(self) -> int:
-        """Inner width of the SwiGLU block: 8/3 of the width, rounded up to 32."""
-        return math.ceil(8 * self.width / 3 / 32) * 32
+        """Inner width of the SwiGLU block."""
+        return self.inner or math.ceil(8 * self.width / 3 / 32) * 32
 
-    def to_dict(self) -> dict[str, int]:
-        return asdict(self)
+    @property
+    def key_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.kv_heads or self.heads
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+    def to_dict(self) -> dict[str, int | float | bool]:
+        """What differs from the defaults, and the sizes that every model has."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return {k: v for k, v in asdict(self).items() if k in _ALWAYS or v != defaults[k]}
 
 
 @dataclass
 class Cache:
-    """Keys and values, each [layers, rows, heads, T, head width]; `lengths` [rows] counts the filled positions."""
+    """Keys and values, each [layers, rows, key heads, T, head width]; `lengths` [rows] counts the filled positions."""
 
     keys: Tensor
     values: Tensor
@@ -46,20 +69,26 @@ class Cache:
 class _Block(nn.Module):
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
-        self.heads = shape.heads
-        self.attention_norm = nn.RMSNorm(shape.width, eps=1e-5)
-        self.qkv = nn.Linear(shape.width, 3 * shape.width, bias=False)
+        self.split = (shape.heads, shape.key_heads, shape.key_heads)
+        self.attention_norm = nn.RMSNorm(shape.width, eps=shape.epsilon)
+        self.qkv = nn.Linear(shape.width, sum(self.split) * shape.head_width, bias=False)
         self.out = nn.Linear(shape.width, shape.width, bias=False)
-        self.mlp_norm = nn.RMSNorm(shape.width, eps=1e-5)
+        self.mlp_norm = nn.RMSNorm(shape.width, eps=shape.epsilon)
         self.gate_up = nn.Linear(shape.width, 2 * shape.hidden, bias=False)
         self.down = nn.Linear(shape.hidden, shape.width, bias=False)
 
     def project(self, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys, values, each [B, heads, S, head width], rotated by position."""
+        """Queries [B, heads, S, head width], keys and values [B, key heads, …]; the first two rotated by position."""
         rows, steps, _ = x.shape
-        qkv = self.qkv(self.attention_norm(x)).view(rows, steps, 3, self.heads, -1)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        qkv = self.qkv(self.attention_norm(x)).view(rows, steps, sum(self.split), -1).transpose(1, 2)
+        q, k, v = qkv.split(self.split, dim=1)
         return _rotate(q, turn), _rotate(k, turn), v
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """[B, heads, S, head width]; causal where there is no mask."""
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=mask is None, enable_gqa=self.split[0] != self.split[1]
+        )
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
         rows, steps, width = x.shape
@@ -85,9 +114,10 @@ class Decoder(nn.Module):
         self.shape = shape
         self.embedding = nn.Embedding(shape.vocabulary, shape.width)
         self.blocks = nn.ModuleList(_Block(shape) for _ in range(shape.layers))
-        self.norm = nn.RMSNorm(shape.width, eps=1e-5)
-        half = shape.width // shape.heads // 2
-        angles = torch.outer(torch.arange(shape.context), 10000.0 ** (-torch.arange(half) / half))
+        self.norm = nn.RMSNorm(shape.width, eps=shape.epsilon)
+        self.readout = None if shape.tied else nn.Linear(shape.width, shape.vocabulary, bias=False)
+        half = shape.head_width // 2
+        angles = torch.outer(torch.arange(shape.context), shape.theta ** (-torch.arange(half) / half))
         self.register_buffer("turn", torch.polar(torch.ones_like(angles), angles), persistent=False)
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -109,13 +139,13 @@ class Decoder(nn.Module):
         x = self.embedding(ids)
         for block in self._blocks():
             q, k, v = block.project(x, turn)
-            x = block.finish(x, F.scaled_dot_product_attention(q, k, v, is_causal=True))
+            x = block.finish(x, block.attend(q, k, v, None))
         hidden: Tensor = self.norm(x)
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits [..., vocabulary] over the next token."""
-        return F.linear(hidden, self.embedding.weight)
+        return F.linear(hidden, self.embedding.weight if self.readout is None else self.readout.weight)
 
     def step(self, ids: Tensor, cache: Cache, counts: Tensor) -> Tensor:
         """Feed `ids` [B, S], of which row b has `counts[b]` real ones; extends `cache` in place.
@@ -135,7 +165,7 @@ class Decoder(nn.Module):
             cache.keys[i][row, :, positions] = k.transpose(1, 2)
             cache.values[i][row, :, positions] = v.transpose(1, 2)
             keys, values = cache.keys[i][:, :, :total], cache.values[i][:, :, :total]
-            x = block.finish(x, F.scaled_dot_product_attention(q, keys, values, attn_mask=mask))
+            x = block.finish(x, block.attend(q, keys, values, mask))
         cache.lengths += counts
         hidden: Tensor = self.norm(x[torch.arange(rows), counts - 1])
         return hidden

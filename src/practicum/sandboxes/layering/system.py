@@ -9,13 +9,14 @@ Must not know: interpreters, the cache's place.
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from practicum.records.tree import digest_of
 from practicum.sandboxes.layering.stack import Parts
 
-SCHEMA = 2
+SCHEMA = 3
 SCRATCH = digest_of({"schema": SCHEMA, "scratch": True})  # the layer that holds nothing
 PATH = "/usr/local/bin:/usr/bin:/bin"
 ETC = {
@@ -51,6 +52,41 @@ def system_folders() -> tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, 
         elif path.is_dir():
             parts[str(path)] = (str(path),)
     return tuple(links), parts
+
+
+_PLACES = ("/usr/lib", "/usr/libexec", "/usr/share")
+_PACKAGE_DEPTH = 6  # folders below one of them within which a package of Python shows
+
+
+def foreign_packages(places: tuple[str, ...] = _PLACES) -> list[str]:
+    """Folders of the system's other programs that hold packages of Python, sorted: an SDK's copy of a library, say.
+
+    Not the interpreters' own folders, nor those of shared libraries. Nothing in a box needs them, and what is worked on
+    there could be among them.
+    """
+    found: list[str] = []
+    for place in places:
+        try:
+            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            own = entry.name.startswith("python3") or "-linux-" in entry.name
+            if not own and entry.is_dir(follow_symlinks=False) and _holds_package(entry.path, _PACKAGE_DEPTH):
+                found.append(entry.path)
+    return found
+
+
+def _holds_package(folder: str, depth: int) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            below = list(entries)
+    except OSError:
+        return False
+    if any(entry.name == "__init__.py" for entry in below):
+        return True
+    deeper = (entry.path for entry in below if entry.is_dir(follow_symlinks=False))
+    return depth > 1 and any(_holds_package(path, depth - 1) for path in deeper)
 
 
 @dataclass(frozen=True, slots=True)

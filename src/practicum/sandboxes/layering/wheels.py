@@ -1,6 +1,6 @@
 """Python packages of a lock, as a folder of packages.
 
-Owns: `install`, `Target`.
+Owns: `install`, `resolve`, `Target`.
 Invariant: no code of a package runs: wheels only, fetched by hash, laid out from local files without compiling; what
 the lock names replaces what the layer had of the same name.
 Must not know: where the folder goes, how layers are kept.
@@ -9,6 +9,7 @@ Must not know: where the folder goes, how layers are kept.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import platform
 import re
@@ -71,6 +72,27 @@ def install(packages: Sequence[Pinned], target: Target, folder: Path, where: str
         # The folder of packages and the one of programs may be there already, so the fresh ones are laid into them.
         _settle_programs(fresh / "bin", target)
         shutil.copytree(fresh, folder, symlinks=True, dirs_exist_ok=True)
+
+
+def resolve(requirements: Sequence[str], target: Target, where: str) -> tuple[Pinned, ...]:
+    """What pip would install for `requirements` and what those need, as pins: wheels for the target only.
+
+    Nothing is built or run: of a package, its stated metadata is all that is read. Raises as `install`.
+    """
+    with tempfile.TemporaryDirectory(prefix="practicum-resolve-") as scratch:
+        asked, report = Path(scratch, "asked.txt"), Path(scratch, "report.json")
+        asked.write_text("".join(f"{line}\n" for line in requirements))
+        _pip(["install", "--dry-run", "--ignore-installed", "--only-binary", ":all:", *_tags(target), "--target",
+              str(Path(scratch, "site")), "--report", str(report), "--quiet", "-r", str(asked)], where)  # fmt: skip
+        found = json.loads(report.read_text())["install"]
+    return tuple(
+        Pinned(
+            re.sub(r"[-_.]+", "-", str(item["metadata"]["name"])).lower(),
+            str(item["metadata"]["version"]),
+            (f"sha256:{item['download_info']['archive_info']['hashes']['sha256']}",),
+        )
+        for item in found
+    )
 
 
 def compile_packages(folder: Path, place: str, interpreter: str) -> None:

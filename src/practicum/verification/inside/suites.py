@@ -59,15 +59,22 @@ class Reporter:
         write_all(self.sink, f"{text}[{encode(name)},{encode(phase)},{encode(outcome)}]\n".encode())
 
 
-class PytestPlugin:
-    """Selects the ids to run and reports their phases; a skip, xfail or xpass is not a pass."""
+class Listener:
+    """What every plugin that is given to a run has in common."""
 
-    def __init__(self, reporter: Reporter, run: list[str]) -> None:
+    def pytest_configure(self, config: Any) -> None:
+        config.option.trace = config.option.usepdb = False  # asked for by unittest's classes; their plugin is left out
+
+
+class PytestPlugin(Listener):
+    """Selects the ids to run (None: all) and reports their phases; a skip, xfail or xpass is not a pass."""
+
+    def __init__(self, reporter: Reporter, run: list[str] | None) -> None:
         self.reporter = reporter
-        self.run = frozenset(run)
+        self.run = None if run is None else frozenset(run)
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [item for item in items if item.nodeid in self.run]
+        items[:] = [item for item in items if self.run is None or item.nodeid in self.run]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         plain = report.outcome == PASSED and not hasattr(report, "wasxfail")
@@ -105,13 +112,18 @@ intact: dict[str, dict[str, tuple[int, int]]] = {}  # the framework as it was be
 
 
 def run_pytest(job: dict[str, Any], reporter: Reporter) -> int:
+    return run_with(job, PytestPlugin(reporter, job["run"]))
+
+
+def run_with(job: dict[str, Any], plugin: Any, further: tuple[str, ...] = ()) -> int:
+    """One run, as every run of a suite is made, with options besides."""
     import pytest
 
-    folder, ini, plugin = job["tests"], job["ini"], PytestPlugin(reporter, job["run"])
+    folder, ini = job["tests"], job["ini"]
     files = [f"{folder}/{name}" for name in job["files"]]
-    config = None if job["conftest"] else prepared.get((ini, folder))
+    config = None if job["conftest"] or further else prepared.get((ini, folder))
     if config is None:
-        return int(pytest.main([*options(ini, folder, conftest=job["conftest"]), *files], plugins=[plugin]))
+        return int(pytest.main([*options(ini, folder, conftest=job["conftest"]), *further, *files], plugins=[plugin]))
     config.args = config.option.file_or_dir = files
     config.pluginmanager.register(plugin)
     try:

@@ -50,6 +50,9 @@ _NAMES = {
     "append": "extend",
     "lower": "upper",
 }
+_SYMMETRIC = {"min", "max", "gcd", "lcm", "hypot", "isclose", "union", "intersection"}
+"""Functions to which the order of their arguments is all the same, or that tell it apart only between equals."""
+_SHOWN_CHARS = 20
 _REMOVABLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.Raise, ast.Delete, ast.If, ast.For, ast.Break, ast.Continue)
 
 Edit = Callable[[ast.AST], None]
@@ -79,9 +82,12 @@ def _all(source: Source) -> Iterator[Variant]:
     """Every mutant: each place is found anew in a tree of its own, by its number in the walk."""
     places = [list(ast.walk(function)) for function in source.functions(source.tree())]
     for which, nodes in enumerate(places):
-        messages = {id(part) for node in nodes if isinstance(node, ast.Raise) for part in ast.walk(node) if _text(part)}
+        notes = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings among them
+        messages = notes | {
+            id(part) for node in nodes if isinstance(node, ast.Raise) for part in ast.walk(node) if _text(part)
+        }
         for at, node in enumerate(nodes):
-            # what an exception tells people is hardly ever part of the work
+            # what is told to people, here or by an exception, is hardly ever part of the work
             for name, edit in _edits(node) if id(node) not in messages else ():
                 tree = source.tree()
                 edit(list(ast.walk(source.functions(tree)[which]))[at])
@@ -151,11 +157,18 @@ def _constant(node: ast.Constant) -> Iterator[tuple[str, Edit]]:
     elif isinstance(value, str):
         others = (value + "x", "") if value else ("x",)
     for other in others:
-        yield f"constant: {value!r:.20} to {other!r:.20}", _setter("value", other)
+        yield f"constant: {_shown(value)} to {_shown(other)}", _setter("value", other)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str) and len(value) > _SHOWN_CHARS:
+        return repr(f"{value[:_SHOWN_CHARS]}…")
+    return f"{value!r:.{2 * _SHOWN_CHARS}}"
 
 
 def _call(node: ast.Call) -> Iterator[tuple[str, Edit]]:
-    if len(node.args) >= 2 and not any(isinstance(arg, ast.Starred) for arg in node.args):
+    in_order = _name_of(node.func) not in _SYMMETRIC
+    if in_order and len(node.args) >= 2 and not any(isinstance(arg, ast.Starred) for arg in node.args):
         yield "call: first arguments swapped", lambda n: n.args.__setitem__(slice(0, 2), n.args[1::-1])  # type: ignore[attr-defined]
     if isinstance(node.func, ast.Name) and node.func.id in ("range", "len") and node.args:
         for step in (ast.Add, ast.Sub):
@@ -179,18 +192,7 @@ def _statements(node: ast.AST) -> Iterator[tuple[str, Edit]]:
             other = ast.Continue if isinstance(statement, ast.Break) else ast.Break
             yield f"loop: {_name(statement)} to {other.__name__}", _replacer(at, other())
         docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        removable = (
-            ast.Expr,
-            ast.Assign,
-            ast.AugAssign,
-            ast.Raise,
-            ast.Delete,
-            ast.If,
-            ast.For,
-            ast.Break,
-            ast.Continue,
-        )
-        if isinstance(statement, removable) and not docstring:
+        if isinstance(statement, _REMOVABLE) and not docstring:
             yield f"removed: {ast.unparse(statement).splitlines()[0]:.40}", _replacer(at, ast.Pass())
 
 
@@ -214,6 +216,10 @@ def _drop_unary(node: ast.AST) -> None:
     unary.op = ast.UAdd() if isinstance(unary.op, ast.USub) else ast.Not()
     if isinstance(unary.op, ast.Not):
         unary.operand = ast.UnaryOp(ast.Not(), unary.operand)
+
+
+def _name_of(function: ast.expr) -> str:
+    return str(getattr(function, "attr", None) or getattr(function, "id", ""))
 
 
 def _name(node: ast.AST) -> str:

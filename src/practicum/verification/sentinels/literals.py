@@ -78,6 +78,8 @@ def alternatives(
         if len(found) == count:
             break
         changed = [_changed(slot, rng, gap) for slot in slots]
+        if not all(map(is_literal, changed)):  # a list took the place of a None in a set
+            continue
         # Apart from the others as well: two wrong answers that both hold are a contradiction too.
         if all(
             _apart(one, new, gap, disjoint and before is slots)

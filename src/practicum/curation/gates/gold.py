@@ -1,0 +1,68 @@
+"""Gate `gold`: the known solution passes, every time, each time in a box of its own.
+
+Owns: `GATE`, `structure`. Invariant: the oracle works once; what it left is judged `repeat` times, each in a box made
+for that one judgement, so that nothing an earlier one did can help or harm. Must not know: what makes it fail.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from practicum.curation.gates.contract import Case, Found, Gate, NotAssessed, brief, together
+from practicum.records.task import Task
+from practicum.records.verdict import Submission
+
+
+async def _assess(case: Case) -> Found:
+    try:
+        gold = await case.gold()
+    except NotAssessed as why:
+        if why.fault:
+            raise
+        return Found(False, why.reason, {"repeat": 0})
+    verdicts = await together(
+        case.judge(gold, verifier=case.bench.fresh, right=True) for _ in range(case.settings.repeat)
+    )
+    passed = sum(verdict.passed for verdict in verdicts)
+    failed = next((verdict for verdict in verdicts if not verdict.passed), None)
+    evidence = {
+        "repeat": len(verdicts),
+        "passed": passed,
+        "changes": [f"{change.kind} {change.path}" for change in gold.changes[:20]],
+        "submission": gold.digest,
+        "structure": structure(case.task, gold),
+        "verdicts": [brief(verdict) for verdict in verdicts],
+    }
+    if failed is None:
+        case.gold_verdict = verdicts[0]
+        return Found(True, f"passes {passed} of {len(verdicts)} times, each in a fresh box", evidence)
+    wrong = ", ".join([name for name, status in failed.tests.items() if status != "passed"][:5])
+    what = f"{failed.outcome or failed.reason}" + (f" ({wrong})" if wrong else "")
+    if passed:
+        return Found(False, f"the gold passes only {passed} of {len(verdicts)} times: {what}", evidence)
+    return Found(False, f"the gold does not pass: {what}", evidence)
+
+
+def structure(task: Task, gold: Submission) -> dict[str, int]:
+    """What explains difficulty without setting it: how much there is to read, to change and to satisfy."""
+    hunks = lines = 0
+    for change in gold.changes:
+        old = task.files[change.path].data.splitlines() if change.path in task.files else []
+        new = change.file.data.splitlines() if change.file is not None else []
+        for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            if tag != "equal":
+                hunks, lines = hunks + 1, lines + (b - a) + (d - c)
+    check = task.verification
+    return {
+        "changed_files": len(gold.changes),
+        "hunks": hunks,
+        "changed_lines": lines,
+        "fail_to_pass": len(check.fail_to_pass),
+        "pass_to_pass": len(check.pass_to_pass),
+        "workspace_files": len(task.files),
+        "workspace_bytes": sum(len(file.data) for file in task.files.values()),
+        "instruction_words": len(task.instruction.split()),
+    }
+
+
+GATE = Gate("gold", "1", "boxes", "rejected", _assess, needs=("environment",), parameters=("repeat",))

@@ -1,0 +1,1 @@
+"""Whether a task's verdicts can be trusted: attacks, wrong mutants, right variants, changed conditions."""
