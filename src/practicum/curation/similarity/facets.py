@@ -55,10 +55,6 @@ def facets_of(task: Task) -> Facets:
     )
 
 
-def _new_lines(edit: Edit) -> list[_Span]:
-    return [(c, d) for _, _, c, d in edit.blocks()]
-
-
 def _definitions(edit: Edit) -> str:
     """What the edit leaves of the places that it changes: whole functions, or statements beside them."""
     if edit.after is None:
