@@ -23,8 +23,14 @@ Must not know: anything else in the package.
     │   └── SnapshotRefused    data            a snapshot or reset was asked for while a command runs
     ├── VerifierError          infrastructure  the judge itself failed; nothing was decided
     │   └── CanaryDeviated     infrastructure  the judge no longer gives verdicts that are known beforehand
+    ├── ScheduleError          infrastructure  the scheduler could not give what was waited for
+    │   ├── WaitTimedOut       infrastructure  no permit, room or item came before the deadline
+    │   ├── AttemptTimedOut    infrastructure  an attempt had not come to an end before its deadline
+    │   └── QueueClosed        infrastructure  a queue ended, and nothing more goes through it
     ├── StoreError             infrastructure  a record could not be written or read
+    │   └── StartRefused       infrastructure  recorded turns and a saved workspace disagree, or one is missing
     └── TrainerError           infrastructure  an update could not be made
+        ├── StepRefused        data            a step was not taken; the weights are as they were
         └── NothingLearned     data            a run ended without a single update
 """
 
@@ -156,10 +162,32 @@ class CanaryDeviated(VerifierError):
     """The judge, or a task that it reads, is not what it was: no verdict since the last good look is trusted."""
 
 
+class ScheduleError(PracticumError):
+    """The scheduler could not give what was waited for."""
+
+    category: ClassVar[Category] = "infrastructure"
+
+
+class WaitTimedOut(ScheduleError):
+    """No permit, no room in a queue or no item of it came before the deadline."""
+
+
+class AttemptTimedOut(ScheduleError):
+    """An attempt had not come to an end before its deadline."""
+
+
+class QueueClosed(ScheduleError):
+    """A queue ended: nothing more goes in, and what was in it has been taken out."""
+
+
 class StoreError(PracticumError):
     """A record could not be written or read back."""
 
     category: ClassVar[Category] = "infrastructure"
+
+
+class StartRefused(StoreError):
+    """An episode cannot go on from where it stood: what was recorded of it does not agree, or is not there."""
 
 
 class TrainerError(PracticumError):
@@ -168,7 +196,24 @@ class TrainerError(PracticumError):
     category: ClassVar[Category] = "infrastructure"
 
 
+class StepRefused(TrainerError):
+    """A step was not taken: loss or gradient were not finite, or out of proportion. The weights are as they were."""
+
+    category: ClassVar[Category] = "data"
+
+
 class NothingLearned(TrainerError):
     """A run or a resume ended without a single update."""
 
     category: ClassVar[Category] = "data"
+
+
+def category_of(kind: str) -> Category | None:
+    """The category of the error that is counted as `kind`; None where no error of practicum has that name."""
+    todo: list[type[PracticumError]] = [PracticumError]
+    while todo:
+        each = todo.pop()
+        if each.__name__ == kind:
+            return each.category
+        todo += each.__subclasses__()
+    return None

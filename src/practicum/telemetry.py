@@ -1,16 +1,25 @@
 """Counters and spans of one process: where the time went and how often things happened.
 
-Owns: `Meter`. Invariant: recording never fails and never blocks; nothing is exported from here.
+Owns: `Meter`, `now`. Invariant: recording never fails and never blocks; nothing is exported from here.
 Must not know: exporters, files, what is being measured.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+
+def now() -> float:
+    """Seconds of the running event loop, so that they may be virtual; of the host where no loop runs."""
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return time.monotonic()
 
 
 @dataclass
@@ -25,9 +34,9 @@ class Meter:
 
     @contextmanager
     def span(self, stage: str) -> Iterator[None]:
-        """Add the wall-clock seconds of the block to `stage`."""
-        start = time.perf_counter()
+        """Add the seconds of the block to `stage`."""
+        start = now()
         try:
             yield
         finally:
-            self.seconds[stage] += time.perf_counter() - start
+            self.seconds[stage] += now() - start

@@ -63,3 +63,23 @@ def test_bad_usage(cli: Cli, taskset: Path, tmp_path: Path) -> None:
     assert done.code == 1
     assert "nobody has reviewed" in done.document["problem"]
     assert not (tmp_path / "out").exists()
+
+
+def test_a_release_without_its_digest_is_not_proven(cli: Cli, taskset: Path, tmp_path: Path) -> None:
+    """Where the folder's name bears none, it must be given: a set that was written anew agrees with itself as well."""
+    released = cli("tasks", "release", taskset, tmp_path / "out", "--json").document["release"]
+    named = cli("tasks", "release", "--verify", released["path"], "--json")
+    assert (named.code, named.document["intact"], named.document["proven_by"]) == (0, True, "name")
+    renamed = Path(released["path"]).rename(tmp_path / "tasks-for-all")
+    bare = cli("tasks", "release", "--verify", renamed)
+    assert bare.code == 1
+    assert "not proven" in bare.out
+    assert "--digest" in bare.out
+    for digest in (released["digest"], released["digest"][:12].upper()):
+        given = cli("tasks", "release", "--verify", renamed, "--digest", digest, "--json")
+        assert (given.code, given.document["proven_by"]) == (0, "digest")
+    other = cli("tasks", "release", "--verify", renamed, "--digest", "0" * 64, "--json")
+    assert (other.code, other.document["intact"]) == (1, False)
+    assert "another release" in other.document["differs"][0]["said"]
+    assert cli("tasks", "release", "--verify", renamed, "--digest", "abc").code == 2
+    assert cli("tasks", "release", taskset, tmp_path / "out", "--digest", "0" * 64).code == 2

@@ -239,3 +239,21 @@ def test_the_instruction_is_shown_again(taskset: Path) -> None:
     (task,) = (task for task in load_taskset(taskset) if task.id == "b")
     first = task.instruction.strip().splitlines()[0]
     assert screen.count(first[:40]) == 2
+
+
+def test_tasks_that_cannot_be_read_are_told_wherever_tasks_are_counted(cli: Cli, taskset: Path, tmp_path: Path) -> None:
+    """They are in no queue, and the queue, what a file of answers came to and the report all say so."""
+    (taskset / "broken").mkdir()
+    (taskset / "broken" / "task.toml").write_text("x = [")
+    queue = cli("tasks", "review", taskset, "--json").document
+    ((folder, why),) = queue["unreadable"].items()
+    assert folder.endswith("broken")
+    assert why
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(json.dumps({"task": "b", **GOOD}) + "\n")
+    done = cli("tasks", "review", taskset, "--by", "kim", "--answers", answers, "--json")
+    assert done.document["unreadable"] == queue["unreadable"]
+    assert "1 more cannot be read" in cli("tasks", "review", taskset, "--by", "lee", "--answers", answers).out
+    report = cli("tasks", "review", taskset, "--report")
+    assert "1 tasks cannot be read" in report.out
+    assert cli("tasks", "review", taskset, "--report", "--json").document["unreadable"] == queue["unreadable"]

@@ -72,7 +72,7 @@ def test_unknown_key_is_named_with_its_file_and_the_closest(tmp_path: Path) -> N
 
 def test_unknown_key_that_belongs_elsewhere() -> None:
     """A known word in the wrong section is answered with where it belongs."""
-    assert "did you mean sft.lr or rl.lr?" in refuse("lr=3")
+    assert "did you mean sft.lr or study.lr or rl.lr?" in refuse("lr=3")
     assert "the keys of evaluation are every" in refuse("evaluation.colour=1")
     assert "the keys are name, seed" in refuse("zzz.x=1")
 

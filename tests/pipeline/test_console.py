@@ -11,7 +11,8 @@ import threading
 
 import pytest
 
-from practicum.pipeline.console import RunConsole, sparkline, summary_lines
+from practicum.pipeline.console import RunConsole, summary_lines
+from practicum.pipeline.wording import sparkline
 
 UPDATE = {
     "kind": "update", "update": 3, "success": 0.43, "reward": 0.21, "entropy": 0.87, "groups_with_signal": 0.67,

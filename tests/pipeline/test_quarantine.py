@@ -71,7 +71,15 @@ def run(tmp_path: Path) -> Iterator[Run]:
     with RunFolder.create(tmp_path, config) as folder:
         trainee = own_decoder(config.policy, Tokenizer.train(["text"], size=300), seed=0)
         setup = WorkerSetup(
-            folder.id, 0, config.sandbox, config.rollout, 1.0, trainee.speaker, folder.checkpoints, folder.path
+            folder.id,
+            0,
+            config.sandbox,
+            config.rollout,
+            1.0,
+            trainee.speaker,
+            folder.checkpoints,
+            folder.path,
+            folder.journal_path,
         )
         console = RunConsole(stream=StringIO())
         tasks = {split: [t for t in TASKS if t.split == split] for split in ("train", "validation", "test")}

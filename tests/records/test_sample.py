@@ -86,3 +86,10 @@ def test_exactly_the_sampled_ids_train(drawn: list[tuple[list[int], list[int], b
         ]
         assert all(pair == (0, 0) for pair in masked)
         assert not row.loss_mask[0]
+
+
+def test_credit_by_turn() -> None:
+    """With one number a turn, the tokens of each turn get that turn's, in one row or several."""
+    turns = (turn(0, [1, 2], [3, 4]), turn(1, [1, 2, 3, 4, 5], [6]), turn(2, [9], [7, 7]))
+    rows = samples_from(trajectory(*turns), [0.5, -1.0, 2.0])
+    assert [row.advantages for row in rows] == [(0.0, 0.0, 0.5, 0.5, 0.0, -1.0), (0.0, 2.0, 2.0)]

@@ -33,10 +33,16 @@ T = TypeVar("T")
 
 @dataclass
 class Luck:
-    """What goes wrong, and what was seen. Creations fail while `failing` > 0; agents' commands while `dying` > 0."""
+    """What goes wrong, and what was seen.
+
+    Creations fail while `failing` > 0. A box dies before it can tell what a command did: while `dying` > 0, and at the
+    command whose number is `dying_at`.
+    """
 
     failing: int = 0
     dying: int = 0
+    dying_at: int = 0
+    ran: int = 0
     created: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     opened: asyncio.Event = field(default_factory=asyncio.Event)
@@ -63,12 +69,15 @@ class UnluckyBox:
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        action: str | None = None,
     ) -> CommandResult:
-        if self._luck.dying > 0:
+        result = await self._inner.run(command, timeout_s=timeout_s, stdin=stdin, env=env, cwd=cwd, action=action)
+        self._luck.ran += 1
+        if self._luck.dying > 0 or self._luck.ran == self._luck.dying_at:
             self._luck.dying -= 1
             await self._inner.close()
             raise SandboxDied("the host pulled the plug")
-        return await self._inner.run(command, timeout_s=timeout_s, stdin=stdin, env=env, cwd=cwd)
+        return result
 
     async def run_warm(
         self, arguments: Sequence[str], *, timeout_s: float, stdin: bytes | None = None

@@ -291,14 +291,28 @@ def test_no_box_at_all_is_a_fault(rollouts: Rollouts, luck: Any) -> None:
     assert len(luck.created) == 3
 
 
-def test_a_box_that_dies_is_replaced_by_a_whole_fresh_attempt(rollouts: Rollouts, luck: Any) -> None:
-    """The second life starts from the untouched task with the first turn, under another name."""
-    luck.dying = 1
-    trajectory = rollouts.says(FIX, "<bash>cat calc.py</bash>")
+def test_a_box_that_dies_is_replaced_by_one_that_goes_on(rollouts: Rollouts, luck: Any) -> None:
+    """The next box, under another name, holds the workspace of the last turn; what was cut short counts once."""
+    texts = [FIX, "<bash>echo a >> log; cat log</bash>", "<bash>echo b >> log; cat log calc.py</bash>"]
+    unbroken = rollouts.says(*texts)
+    luck.created.clear()
+    luck.dying_at = luck.ran + 2
+    trajectory = rollouts.says(*texts)
     assert trajectory.passed
-    assert [turn.action.tool for turn in trajectory.turns] == ["edit", "bash", "submit"]
+    assert trajectory.turns[2].observation == "a\nb\ndef add(a, b):\n    return a + b"
+    assert [turn.snapshot_after for turn in trajectory.turns] == [turn.snapshot_after for turn in unbroken.turns]
+    assert [turn.prompt_ids for turn in trajectory.turns] == [turn.prompt_ids for turn in unbroken.turns]
     assert luck.created[0] != luck.created[1]
-    assert trajectory.cost["boxes"] == 2
+    assert (trajectory.cost["boxes"], trajectory.cost["boxes_lost"]) == (2, 1)
+
+
+def test_a_workspace_with_more_than_files_is_not_gone_on_from(rollouts: Rollouts, luck: Any) -> None:
+    """A link would be lost in a fresh box, and what it tells with it: the episode begins anew, and that is counted."""
+    luck.dying_at = 2
+    trajectory = rollouts.says("<bash>ln -s /etc/hostname link</bash>", "<bash>ls</bash>", FIX)
+    assert (trajectory.turns[0].snapshot_after, trajectory.cost["restarts"], trajectory.passed) == ("", 1, True)
+    assert trajectory.submission is not None
+    assert [finding.kind for finding in trajectory.submission.findings] == ["irregular_file"]
 
 
 def test_boxes_that_keep_dying_are_a_fault(rollouts: Rollouts, luck: Any) -> None:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from practicum.errors import PolicyError, PolicyRefused
+from practicum.errors import PolicyError, PolicyRefused, StartRefused
 from practicum.policies.contract import Message, Policy, Sampled, SamplingParams
 from practicum.policies.scripted import ScriptedPolicy
 from practicum.policies.text import END, OBSERVATION, ByteRenderer
 from practicum.records.sample import samples_from
-from practicum.records.trajectory import Trajectory
-from practicum.rollouts.session import Budgets, Reply, Session
+from practicum.records.trajectory import Trajectory, Turn
+from practicum.rollouts.session import Budgets, Session
 from practicum.scheduling.retry import Backoff
 
 START = [Message("task", "fix it")]
@@ -63,8 +64,8 @@ def open_session(policy: Policy, renderer: ByteRenderer | None = None, budgets: 
     )
 
 
-def record(session: Session, reply: Reply, observation: str = "ok") -> None:
-    session.record(reply, observation=observation, snapshot_before="a", snapshot_after="b", timing={"act": 0.0})
+def record(session: Session, observation: str = "ok") -> None:
+    session.record(observation=observation, snapshot_after="b", timing={"act": 0.0})
 
 
 def sampled(text: str, *, ended: bool = True) -> Sampled:
@@ -75,7 +76,8 @@ def sampled(text: str, *, ended: bool = True) -> Sampled:
 def play(session: Session, observations: Sequence[str]) -> None:
     async def turns() -> None:
         for observation in observations:
-            record(session, await session.sample(), observation)
+            await session.sample("a")
+            record(session, observation)
 
     asyncio.run(turns())
 
@@ -98,6 +100,7 @@ def test_turns_bind_ids_log_probabilities_version_text_and_snapshots() -> None:
 answers = st.lists(st.lists(st.integers(0, 259), min_size=1, max_size=12), min_size=1, max_size=5)
 
 
+@settings(deadline=None)
 @given(answers, st.booleans(), st.data())
 def test_trained_ids_are_the_sampled_ids(turns: list[list[int]], forgetful: bool, data: st.DataObject) -> None:
     """Whatever ids a policy says, role ids and broken UTF-8 too, the samples made of the trajectory mask exactly
@@ -166,11 +169,62 @@ def test_a_sample_cut_before_its_action_names_the_budget() -> None:
     action it is that action."""
     policy = Recorded([sampled("<bash>ls", ended=False), sampled("<bash>ls</bash>", ended=False)])
     session = open_session(policy)
-    first, second = asyncio.run(session.sample()), asyncio.run(session.sample())
-    assert (first.cut, first.action.tool) == ("token_limit", "invalid")
-    assert (second.cut, second.action.tool) == (None, "bash")
+    play(session, ["", ""])
+    first, second = session.turns
+    assert (session.cut(first), first.action.tool) == ("token_limit", "invalid")
+    assert (session.cut(second), second.action.tool) == (None, "bash")
     tight = open_session(Recorded([sampled("<bash>", ended=False)]), budgets=Budgets(5, 50, 20))
-    assert asyncio.run(tight.sample()).cut == "context_limit"
+    assert tight.cut(asyncio.run(tight.sample())) == "context_limit"
+
+
+def test_what_is_pending_is_not_sampled_again() -> None:
+    """Until it is recorded, asking again gives the same turn without asking the policy."""
+    policy = Recorded([sampled("<bash>ls</bash>"), sampled("<submit>")])
+    session = open_session(policy)
+    first = asyncio.run(session.sample("a"))
+    assert (first.observation, first.snapshot_before, first.snapshot_after) == ("", "a", "")
+    assert asyncio.run(session.sample("b")) is first is session.pending
+    record(session)
+    assert len(policy.asked) == 1
+    assert session.turns[0].sampled_ids == first.sampled_ids
+    with pytest.raises(ValueError, match="nothing was sampled"):
+        record(session)
+
+
+@settings(deadline=None)
+@given(answers, st.integers(0, 5), st.booleans(), st.booleans(), st.data())
+def test_a_session_that_goes_on_asks_what_an_unbroken_one_would(
+    turns: list[list[int]], after: int, forgetful: bool, pending: bool, data: st.DataObject
+) -> None:
+    """From recorded turns on, prompts and seeds are the very same, whatever was said and seen before."""
+    replies = [Sampled(tuple(ids), (-0.5,) * len(ids), "stop", turn) for turn, ids in enumerate(turns)]
+    seen = [data.draw(st.text(max_size=5)) for _ in turns]
+    renderer = Forgetful() if forgetful else None
+    whole = Recorded(list(replies))
+    unbroken = open_session(whole, renderer)
+    play(unbroken, seen)
+    after = min(after, len(turns) - 1)
+    rest = Recorded(list(replies[after + pending :]))
+    session = open_session(rest, renderer)
+    said = replace(unbroken.turns[after], observation="", snapshot_after="")
+    session.resume(unbroken.turns[:after], said if pending else None)
+    play(session, seen[after:])
+    assert rest.asked == whole.asked[after + pending :]
+    assert untimed(session.turns) == untimed(unbroken.turns)
+
+
+def untimed(turns: Sequence[Turn]) -> list[Turn]:
+    return [replace(turn, timing={}) for turn in turns]
+
+
+@pytest.mark.parametrize("change", [{"prompt_ids": (1, 2)}, {"text": "<bash>rm</bash>"}, {"observation": "other"}])
+def test_turns_that_would_not_have_come_about_here_are_refused(change: dict[str, Any]) -> None:
+    """Other ids before a turn, other words in it, or another answer to it: the episode does not go on."""
+    session = open_session(Recorded([sampled("<bash>ls</bash>"), sampled("<bash>ls</bash>")]))
+    play(session, ["a.py", "b.py"])
+    altered = [replace(session.turns[0], **change), session.turns[1]]
+    with pytest.raises(StartRefused):
+        open_session(Recorded([])).resume(altered)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ class CutsOutput(FakeBox):
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        action: str | None = None,
     ) -> CommandResult:
         result = await super().run(command, timeout_s=timeout_s, stdin=stdin, env=env, cwd=cwd)
         return CommandResult(result.exit_code, result.stdout[:500], result.stderr, timed_out=result.timed_out)

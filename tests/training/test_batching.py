@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 import torch
@@ -35,12 +36,13 @@ Row = tuple[tuple[int, ...], tuple[tuple[int, float, float], ...]]
 
 
 def rows_of(batch: MicroBatch) -> list[Row]:
-    """Each row of a batch: its padded ids, and (place, log-probability, credit) of its trained tokens."""
-    trained: list[list[tuple[int, float, float]]] = [[] for _ in range(len(batch.ids))]
+    """Each sequence of a batch: its ids, and (place, log-probability, credit) of its trained tokens."""
+    trained: list[list[tuple[int, float, float]]] = [[] for _ in batch.lengths]
     streams = (batch.rows, batch.columns, batch.behaviour_logprobs, batch.advantages)
     for row, column, logprob, credit in zip(*(stream.tolist() for stream in streams), strict=True):
         trained[row].append((column, logprob, credit))
-    return [(tuple(ids), tuple(tokens)) for ids, tokens in zip(batch.ids.tolist(), trained, strict=True)]
+    parts = torch.split(batch.ids, list(batch.lengths))
+    return [(tuple(ids.tolist()), tuple(tokens)) for ids, tokens in zip(parts, trained, strict=True)]
 
 
 def row_of(sample: Sample) -> Row:
@@ -50,41 +52,45 @@ def row_of(sample: Sample) -> Row:
 
 @settings(deadline=None)
 @given(some_samples(), st.integers(1, 60))
-def test_every_sample_once(samples: list[Sample], max_tokens: int) -> None:
-    """Each sample is one row of one micro-batch, padded on the right with 0, with exactly its own trained tokens."""
+def test_no_token_is_lost_or_trained_twice(samples: list[Sample], max_tokens: int) -> None:
+    """Each sample that trains is one sequence of one micro-batch, with exactly its own trained tokens, unpadded."""
     batches = micro_batches(samples, max_tokens=max_tokens)
-    found: Counter[Row] = Counter()
+    teaching = [sample for sample in samples if any(sample.loss_mask)]
+    assert Counter(row for batch in batches for row in rows_of(batch)) == Counter(map(row_of, teaching))
+    assert sum(len(batch.ids) for batch in batches) == sum(len(sample.input_ids) for sample in teaching)
+    assert sum(len(batch.trained) for batch in batches) == sum(sum(sample.loss_mask) for sample in teaching)
     for batch in batches:
-        for ids, trained in rows_of(batch):
-            length = len(ids) - next((i for i, ident in enumerate(reversed(ids)) if ident), len(ids))
-            found[ids[:length], trained] += 1
-    assert found == Counter(map(row_of, samples))
+        assert [samples[place].input_ids for place in batch.places] == [ids for ids, _ in rows_of(batch)]
+        starts = [sum(batch.lengths[:row]) for row in batch.rows.tolist()]
+        assert batch.trained.tolist() == [s + c for s, c in zip(starts, batch.columns.tolist(), strict=True)]
 
 
 @settings(deadline=None)
 @given(some_samples(), st.integers(1, 60))
 def test_budget(samples: list[Sample], max_tokens: int) -> None:
-    """Rows × longest stays within the budget, unless one sample alone exceeds it; no batch is empty."""
-    for batch in micro_batches(samples, max_tokens=max_tokens):
-        rows, longest = batch.ids.shape
-        assert rows >= 1
-        assert rows == 1 or rows * longest <= max_tokens
+    """Tokens stay within the budget, unless one sample alone exceeds it; neighbours would not fit together."""
+    batches = micro_batches(samples, max_tokens=max_tokens)
+    for batch in batches:
+        assert len(batch.lengths) == 1 or len(batch.ids) <= max_tokens
+    for batch, following in pairwise(batches):
+        assert len(batch.ids) + following.lengths[0] > max_tokens
 
 
 @settings(deadline=None)
 @given(some_samples())
 def test_similar_lengths_together(samples: list[Sample]) -> None:
-    """Batches go from short to long, so that little is padded."""
-    longest = [batch.ids.shape[1] for batch in micro_batches(samples, max_tokens=24)]
-    assert longest == sorted(longest)
+    """Lengths rise, so that equal ones are neighbours and share a call of the attention."""
+    lengths = [length for batch in micro_batches(samples, max_tokens=24) for length in batch.lengths]
+    assert lengths == sorted(lengths)
 
 
 def test_nothing() -> None:
-    """No samples are no batches, and a sample without a trained token has no places."""
+    """No samples are no batches, and a sample without a trained token costs none."""
     assert micro_batches([], max_tokens=8) == []
-    (batch,) = micro_batches([Sample((1, 2), (0, 0), (0.0, 0.0), (0.0, 0.0), 0)], max_tokens=8)
-    assert batch.rows.shape == batch.columns.shape == (0,)
-    assert batch.ids.dtype == torch.long
+    silent = Sample((1, 2), (0, 0), (0.0, 0.0), (0.0, 0.0), 0)
+    assert micro_batches([silent], max_tokens=8) == []
+    (batch,) = micro_batches([silent, Sample((3, 4), (0, 1), (0.0, -1.0), (0.0, 1.0), 0)], max_tokens=8)
+    assert (batch.places, batch.ids.tolist(), batch.ids.dtype) == ((1,), [3, 4], torch.long)
 
 
 def test_the_first_token_cannot_train() -> None:

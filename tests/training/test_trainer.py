@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from practicum.errors import StoreError, TrainerError
+from practicum.errors import StepRefused, StoreError, TrainerError
 from practicum.policies.contract import SamplingParams
 from practicum.policies.local.generator import Generator, Request
 from practicum.policies.local.model import Decoder, next_logprobs
@@ -20,7 +20,7 @@ from practicum.training.losses import Loss, LossSum, TokenStreams, clipped_polic
 from practicum.training.preference import direct_preference, simple_preference
 from practicum.training.scoring import scored
 from practicum.training.surrogates import corrected, group_sequence_policy, with_reference
-from practicum.training.trainer import Trainer
+from practicum.training.trainer import Trainer, mean_of
 
 MakeModel = Callable[[], Decoder]
 CLIPPED = clipped_policy_gradient(clip_low=0.2, clip_high=0.28, entropy_bonus=0.01)
@@ -236,27 +236,66 @@ def test_empty_batches_are_refused(make_model: MakeModel) -> None:
             trainer.forward_backward(empty, cross_entropy)
 
 
-def bad_once(streams: TokenStreams) -> LossSum:
-    """Finite for short samples, not a number for the longest."""
-    factor = float("nan") if len(streams.logprobs) > 3 else 1.0
-    return LossSum((streams.logprobs * factor).sum(), {})
+def test_a_sample_longer_than_the_context(make_model: MakeModel, samples: list[Sample]) -> None:
+    """It is named before anything is computed, and leaves no gradient."""
+    trainer, length = Trainer(make_model(), batch_tokens=1), 33
+    mask = (0,) + (1,) * (length - 1)
+    long = Sample((1,) * length, mask, (0.0,) * length, (0.0,) + (1.0,) * (length - 1), 0)
+    with pytest.raises(TrainerError, match=r"33 tokens.* 32"):
+        trainer.forward_backward([*samples, long], cross_entropy)
+    assert gradients(trainer.model) == {}
+
+
+def test_a_step_without_a_gradient(make_model: MakeModel, samples: list[Sample]) -> None:
+    """A step that nothing was accumulated for is an error, before the first as after any other."""
+    trainer = Trainer(make_model())
+    with pytest.raises(TrainerError, match="no gradient"):
+        trainer.optim_step(1e-3)
+    trainer.step(samples, cross_entropy, lr=1e-3)
+    with pytest.raises(TrainerError, match="no gradient"):
+        trainer.optim_step(1e-3)
+
+
+def times(factor: float) -> Loss:
+    """The likelihood with its value and slope multiplied."""
+    return Loss(lambda streams: LossSum(streams.logprobs.sum() * factor, {}), name="likelihood")
 
 
 def test_a_loss_that_is_not_finite(make_model: MakeModel, samples: list[Sample]) -> None:
-    """It is an error, and neither the weights nor the next step carry anything of that batch."""
+    """It is refused, and neither the weights nor the next step carry anything of that batch."""
+
+    def bad_once(streams: TokenStreams) -> LossSum:
+        """Finite for short samples, not a number for the longest."""
+        return LossSum((streams.logprobs * (float("nan") if len(streams.logprobs) > 3 else 1.0)).sum(), {})
+
     trainer, clean = Trainer(make_model(), batch_tokens=1), Trainer(make_model(), batch_tokens=1)
     before = trainer.state()
-    with pytest.raises(TrainerError, match="loss is not finite"):
+    with pytest.raises(StepRefused, match="loss is not finite"):
         trainer.forward_backward(samples, Loss(bad_once))
     assert_equal(trainer.state(), before)
     for each in (trainer, clean):
-        each.forward_backward(samples, cross_entropy)
-        each.optim_step(1e-3)
+        each.step(samples, cross_entropy, lr=1e-3)
     assert_equal(trainer.state(), clean.state())
 
 
+def test_logits_that_are_not_numbers(make_model: MakeModel, samples: list[Sample]) -> None:
+    """Weights that are damaged end the run after a few steps; they are not trained any further."""
+    told: list[str] = []
+    trainer = Trainer(make_model(), tell=told.append)
+    with torch.no_grad():
+        trainer.model.embedding.weight[0, 0] = float("nan")
+    before = trainer.state()
+    assert [trainer.step(samples, CLIPPED, lr=1e-3) for _ in range(3)] == [{}] * 3
+    with pytest.raises(TrainerError, match="4 steps in a row") as ended:
+        trainer.step(samples, CLIPPED, lr=1e-3)
+    assert not isinstance(ended.value, StepRefused)
+    assert told == ["the loss is not finite"] * 4
+    assert trainer.steps == 0
+    assert all(torch.equal(value.nan_to_num(), before[n].nan_to_num()) for n, value in trainer.state().items())
+
+
 def test_a_gradient_that_is_not_finite(make_model: MakeModel, samples: list[Sample]) -> None:
-    """It is an error, the weights and moments stay, and the next batch starts clean."""
+    """It is refused, the weights and moments stay, and the next batch starts clean."""
 
     def steep(streams: TokenStreams) -> LossSum:
         # The square root of 0 has a finite value and an infinite slope.
@@ -265,8 +304,78 @@ def test_a_gradient_that_is_not_finite(make_model: MakeModel, samples: list[Samp
     trainer = Trainer(make_model())
     before = trainer.state()
     trainer.forward_backward(samples, Loss(steep))
-    with pytest.raises(TrainerError, match="gradient is not finite"):
+    with pytest.raises(StepRefused, match="gradient is not finite"):
         trainer.optim_step(1e-3)
     assert_equal(trainer.state(), before)
     assert trainer.steps == 0
     assert gradients(trainer.model) == {}
+
+
+def test_a_spike_is_as_if_it_had_not_been(make_model: MakeModel, samples: list[Sample], tmp_path: Path) -> None:
+    """A step out of all proportion is not taken, in a resumed run either, and later ones do not know of it."""
+    trainer, clean = Trainer(make_model()), Trainer(make_model())
+    for each in (trainer, clean):
+        for _ in range(8):
+            assert each.step(samples, times(1.0), lr=1e-4)
+    trainer.save(tmp_path)
+    resumed = Trainer(make_model())
+    resumed.model.load_state_dict(trainer.state())
+    resumed.load(tmp_path)
+    for each in (trainer, resumed):
+        assert each.step(samples, times(1e5), lr=1e-4) == {}
+        assert_equal(each.state(), clean.state())
+    for each in (trainer, resumed, clean):
+        assert each.step(samples, times(1.0), lr=1e-4)
+    assert_equal(trainer.state(), clean.state())
+    assert_equal(resumed.state(), clean.state())
+    assert trainer.guard == resumed.guard == clean.guard
+
+
+def test_steps_that_were_not_taken_are_not_in_the_mean() -> None:
+    """The mean is over the reports there are."""
+    assert mean_of([{"loss": 1.0}, {}, {"loss": 2.0}]) == {"loss": 1.5}
+    assert mean_of([{}]) == mean_of([]) == {}
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 30, 1024])
+def test_packing_changes_nothing(make_model: MakeModel, samples: list[Sample], batch_tokens: int) -> None:
+    """In double precision loss and gradients are those of each sample on its own, to the last digits."""
+    trainer, plain = Trainer(make_model().double(), batch_tokens=batch_tokens), make_model().double()
+    metrics = trainer.forward_backward(samples, cross_entropy)
+    total = torch.zeros((), dtype=torch.float64)
+    for sample in samples:
+        logprobs = next_logprobs(plain, torch.tensor([sample.input_ids]))[0]
+        credit = torch.tensor(sample.advantages[1:], dtype=torch.float32).double()
+        total = total - (logprobs * credit).sum()
+    mean = total / sum(sum(sample.loss_mask) for sample in samples)
+    mean.backward()  # type: ignore[no-untyped-call]
+    assert metrics["loss"] == pytest.approx(float(mean.detach()), rel=1e-9)
+    expected = gradients(plain)
+    for name, value in gradients(trainer.model).items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-6, atol=1e-12)
+
+
+def test_recomputing_changes_nothing(make_model: MakeModel, samples: list[Sample]) -> None:
+    """With gradient checkpointing, loss and gradients are the same bit for bit."""
+    one, other = Trainer(make_model()), Trainer(make_model())
+    other.model.recompute = True
+    assert one.forward_backward(samples, CLIPPED) == other.forward_backward(samples, CLIPPED)
+    assert_equal(gradients(one.model), gradients(other.model))
+
+
+def test_bfloat16(make_model: MakeModel, samples: list[Sample]) -> None:
+    """Where the processor has it, gradients point the same way, and weights and moments stay in float32."""
+    try:
+        fewer = Trainer(make_model(), precision="bfloat16")
+    except TrainerError as error:
+        assert "bfloat16" in str(error)  # noqa: PT017
+        return
+    plain = Trainer(make_model())
+    one, other = (each.forward_backward(samples, cross_entropy) for each in (plain, fewer))
+    assert one["loss"] != other["loss"]
+    assert one["loss"] == pytest.approx(other["loss"], rel=0.02)
+    a, b = (torch.cat([slope.flatten() for slope in gradients(each.model).values()]) for each in (plain, fewer))
+    assert torch.cosine_similarity(a, b, dim=0) > 0.999
+    fewer.optim_step(1e-3)
+    assert {value.dtype for value in fewer.state().values()} == {torch.float32}
+    assert {v.dtype for state in fewer.optimiser.state.values() for v in state.values()} == {torch.float32}

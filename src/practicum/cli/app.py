@@ -18,7 +18,19 @@ from typing import Annotated
 import typer
 
 from practicum import __version__
-from practicum.cli import attempts, export, host, runs, serve, spot_check, tasks, train, verifier, verifier_runs
+from practicum.cli import (
+    attempts,
+    export,
+    host,
+    runs,
+    serve,
+    simulate,
+    spot_check,
+    tasks,
+    train,
+    verifier,
+    verifier_runs,
+)
 from practicum.cli.failure import INTERRUPTED, failure_of, report
 from practicum.errors import StoreError
 
@@ -44,6 +56,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     attempts.verify,
     attempts.evaluate,
     export.export,
+    simulate.simulate,
 )
 for _command in _COMMANDS:
     app.command("eval" if _command is attempts.evaluate else None)(_command)

@@ -18,6 +18,7 @@ import typer
 
 from practicum.cli.audit import audit
 from practicum.cli.bench import bench
+from practicum.cli.doctor_model import examine
 from practicum.cli.failure import NEGATIVE
 from practicum.cli.output import JsonOption, emit
 from practicum.cli.shell import shell
@@ -32,8 +33,17 @@ sandbox.command()(bench)
 sandbox.command()(shell)
 
 
-def doctor(as_json: JsonOption = False) -> None:
+def doctor(
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|NAME", help="Check a model instead: a Hugging Face folder, or a known name."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """What this machine can do, and the line that fixes what it cannot."""
+    if model is not None:
+        examine(model, as_json=as_json)
+        return
     from practicum.sandboxes.doctor import check_host
 
     checks = [*check_host(), _git(), _torch()]

@@ -1,6 +1,6 @@
 """`practicum runs`: what earlier runs left on disk.
 
-Owns: the commands `list`, `show`, `trajectory`.
+Owns: the commands `list`, `show`, `trajectory`, `export`.
 Invariant: nothing here writes to a run folder.
 Must not know: how runs are made.
 """
@@ -8,18 +8,23 @@ Must not know: how runs are made.
 from __future__ import annotations
 
 import dataclasses
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from practicum.cli import runs_branch
 from practicum.cli.output import JsonOption, emit
 from practicum.errors import ConfigError
 
 if TYPE_CHECKING:
     from practicum.records.trajectory import Trajectory
 
-app = typer.Typer(help="Look at runs: list them, show one, read one trajectory.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look at runs: list them, show one, read one trajectory, branch it, export rows.", no_args_is_help=True
+)
+app.command()(runs_branch.branch)
 RUNS = Path("runs")
 
 
@@ -42,7 +47,7 @@ def list_command(
 
 @app.command()
 def show(run: Annotated[Path, typer.Argument(help="Run folder.")], as_json: JsonOption = False) -> None:
-    """One run: its status, its last metrics, its stored trajectories, its summary."""
+    """One run: its status, the metrics of its last update, its stored trajectories, its summary."""
     from practicum.pipeline.runfolder import RunFolder
 
     with RunFolder.open(run) as folder:
@@ -53,7 +58,7 @@ def show(run: Annotated[Path, typer.Argument(help="Run folder.")], as_json: Json
             "status": folder.status,
             "config": folder.config.model_dump(mode="json"),
             "updates": sum(row.get("kind") == "update" for row in metrics),
-            "last_metrics": metrics[-1] if metrics else None,
+            "last_metrics": next((row for row in reversed(metrics) if row.get("kind") == "update"), None),
             "trajectories": {batch.path.name: batch.count for batch in batches},
             "report": str(folder.report_path) if folder.report_path.is_file() else None,
             "summary": folder.summary(),
@@ -91,6 +96,26 @@ def trajectory(
             fix=f"`practicum runs trajectory {run}` lists the ids",
         )
     emit(_document(found), _story(found), as_json=as_json)
+
+
+class _As(StrEnum):
+    sft = "sft"
+    pairs = "pairs"
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="JSON lines file to make.")],
+    kind: Annotated[_As, typer.Option("--as", help="Successes to imitate, or pairs of success and failure.")] = _As.sft,
+    most: Annotated[int, typer.Option(min=1, help="Most pairs of one task.")] = 8,
+    as_json: JsonOption = False,
+) -> None:
+    """Judged attempts at training tasks as rows for supervised fine-tuning, or as preference pairs."""
+    from practicum.pipeline.rows import export_rows
+
+    facts = export_rows(run, target, kind=kind.value, most=most)
+    emit(facts, f"{facts['rows']} rows of {facts['tasks']} tasks are in {target}", as_json=as_json)
 
 
 def _held_out(summary: dict[str, Any] | None) -> str:

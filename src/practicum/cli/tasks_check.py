@@ -71,6 +71,7 @@ def check(
     from practicum.curation.gates.ladder import chosen
     from practicum.curation.gates.records import records_of
     from practicum.curation.ledger import FILE
+    from practicum.curation.writers import sole_writer
     from practicum.tasks.taskset import load_taskset, read_taskset
 
     names = [name.strip() for each in gates or () for name in each.split(",") if name.strip()]
@@ -81,13 +82,14 @@ def check(
     tasks, refused = read_taskset(taskset)
     folder = state or records_of(taskset)
     around = Surroundings(tasks, {str(path): load_taskset(path) for path in protected or ()}, folder)
-    kept, effort = Cache(folder, fresh=fresh, reaches=decided_on(folder / FILE)), Effort()
-    try:
-        found = asyncio.run(_check(around, settings, sorted(wanted), kept, effort, concurrency))
-    except KeyboardInterrupt:
-        how = " without --fresh" if fresh else ""
-        raise KeyboardInterrupt(f"stopped cleanly; what was found is kept: run it again{how} to go on") from None
-    _conclude(taskset, folder / FILE, found, refused, wanted, kept, effort, some=bool(names), as_json=as_json)
+    with sole_writer(folder, "check"):
+        kept, effort = Cache(folder, fresh=fresh, reaches=decided_on(folder / FILE)), Effort()
+        try:
+            found = asyncio.run(_check(around, settings, sorted(wanted), kept, effort, concurrency))
+        except KeyboardInterrupt:
+            how = " without --fresh" if fresh else ""
+            raise KeyboardInterrupt(f"stopped cleanly; what was found is kept: run it again{how} to go on") from None
+        _conclude(taskset, folder / FILE, found, refused, wanted, kept, effort, some=bool(names), as_json=as_json)
 
 
 def _conclude(

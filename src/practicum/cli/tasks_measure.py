@@ -59,13 +59,15 @@ def measure(
     success rate says so; the strongest policy counts.
     """
     from practicum.curation.difficulty import difficulty_path, opinion, read_difficulty
+    from practicum.curation.writers import sole_writer
     from practicum.pipeline.agents import parse_agent
     from practicum.tasks.taskset import read_taskset
 
     choices = [parse_agent(p, model=model, api_key_env=api_key_env, temperature=temperature) for p in policy]
     tasks, refused = read_taskset(taskset)
     path = difficulty_path(taskset)
-    golds = asyncio.run(_measure(tasks, choices, path, samples, seed, concurrency, explain=explain))
+    with sole_writer(path.parent, "measure"):
+        golds = asyncio.run(_measure(tasks, choices, path, samples, seed, concurrency, explain=explain))
     known = read_difficulty(path)
     rows = [(task, known.get(task.digest, []), opinion(known.get(task.digest, []), task.difficulty)) for task in tasks]
     document: dict[str, Any] = {

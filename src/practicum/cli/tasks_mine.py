@@ -35,8 +35,11 @@ def mine(
     as_json: JsonOption = False,
 ) -> None:
     """Turn commits that change both sources and tests into tasks: the state before, judged by the commit's tests."""
+    from practicum.curation.writers import sole_writer
+
     start = time.monotonic()
-    found, phases = asyncio.run(_mine(repo, out, limit, since, budget, seed, lock, allow_unlicensed))
+    with sole_writer(out / ".practicum", "mine"):
+        found, phases = asyncio.run(_mine(repo, out, limit, since, budget, seed, lock, allow_unlicensed))
     refused = dict(sorted(found.refused.items(), key=lambda item: (-item[1], item[0])))
     seconds = {name: round(value, 1) for name, value in sorted(phases.items())}
     seconds["all"] = round(time.monotonic() - start, 1)

@@ -2,12 +2,13 @@
 
 Owns: this command.
 Invariant: exit code 1 where no release was made, a task that is admitted could not be released, or a release is not
-what it was; 0 where tasks were left out only because they are not admitted.
+what it was, or cannot be proven to be; 0 where tasks were left out only because they are not admitted.
 Must not know: what a release holds.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ from practicum.errors import ConfigError, TaskError
 if TYPE_CHECKING:
     from practicum.curation.release import Released
 
+_DIGEST = re.compile(r"[0-9a-f]{12,64}")
 _SHOWN = 20  # reasons told one by one, for people
 
 
@@ -39,6 +41,12 @@ def release(
         ),
     ] = None,
     verify: Annotated[Path | None, typer.Option(metavar="DIR", help="Read a release again; name what differs.")] = None,
+    digest: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEX", help="With --verify: the release's digest as it was told to you, 12 digits or more."
+        ),
+    ] = None,
     diff: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="What B changes of release A.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -51,8 +59,12 @@ def release(
         raise ConfigError(
             "give one of: TASKSET and OUT, --verify DIR, --diff A B", fix="practicum tasks release TASKSET OUT"
         )
+    if digest is not None and (verify is None or not _DIGEST.fullmatch(digest.lower())):
+        raise ConfigError(
+            f"--digest {digest} does not name a release to verify", fix="--verify DIR --digest HEX, 12 to 64 digits"
+        )
     if verify is not None:
-        _verify(verify, as_json=as_json)
+        _verify(verify, digest.lower() if digest else None, as_json=as_json)
     elif diff is not None:
         _diff(*diff, as_json=as_json)
     elif taskset is not None and out is not None:
@@ -88,16 +100,17 @@ def _made(made: Released, *, as_json: bool) -> None:
         raise typer.Exit(NEGATIVE)
 
 
-def _verify(folder: Path, *, as_json: bool) -> None:
-    from practicum.curation.release_check import read_manifest, verify_release
+def _verify(folder: Path, digest: str | None, *, as_json: bool) -> None:
+    from practicum.curation.release_check import proven_by, read_manifest, verify_release
 
-    found = verify_release(folder)
+    found, proof = verify_release(folder, digest), proven_by(folder, digest)
     manifest = read_manifest(folder)
     document = {
         "release": str(folder),
         "name": manifest["name"],
         "tasks": len(manifest["tasks"]),
         "intact": not found,
+        "proven_by": proof,
         "differs": [{"kind": e.kind, "path": e.path, "task": e.task, "said": e.said} for e in found],
     }
     if found:
@@ -105,8 +118,14 @@ def _verify(folder: Path, *, as_json: bool) -> None:
     else:
         splits = ", ".join(f"{count} {split}" for split, count in _splits(manifest).items())
         text = [f"{folder} is intact: {manifest['name']}, {len(manifest['tasks'])} tasks ({splits})"]
+        if proof is None:
+            text = [
+                f"not proven: {folder} agrees with its own manifest, but its name bears no digest, and if all of it had"
+                " been written anew, that could not be told",
+                "  fix: give the digest that the release was made with: --digest HEX",
+            ]
     emit(document, _plain(text), as_json=as_json)
-    if found:
+    if found or proof is None:
         raise typer.Exit(NEGATIVE)
 
 

@@ -36,9 +36,10 @@ _HELP = """  y/n or a number answers · b one question back · s skip this task
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What a reviewer works with. `tasks` are by content."""
+    """What a reviewer works with. `tasks` are by content; `unreadable` maps folders of other tasks to why."""
 
     tasks: dict[str, Task]
+    unreadable: dict[str, str]
     reviews: Reviews
     ledger: Ledger
     found: Assessments
@@ -93,7 +94,8 @@ def review(
     waiting = _waiting(desk, queue, name, only)
     if name is None or as_json:
         drawn = [asdict(item) for item in queue.items if item.content in waiting]
-        emit({"queue": queue.id, "reviewer": name, "drawn": len(queue.items), "waiting": drawn}, "", as_json=True)
+        document = {"queue": queue.id, "reviewer": name, "drawn": len(queue.items), "waiting": drawn}
+        emit(document | {"unreadable": desk.unreadable}, "", as_json=True)
         return
     # A task that was asked for is not a random one, even where it was drawn too.
     _ask_all(desk, queue, name, waiting, drawn=only is None)
@@ -111,7 +113,8 @@ def _open(taskset: Path) -> Desk:
     for folder, why in refused.items():
         print(visible(f"  ✗ {folder}: {why}; it is left out"), file=sys.stderr)
     tasks = {task.content: task for task in read}
-    return Desk(tasks, Reviews(reviews_path(taskset)), Ledger(path), Assessments(path.with_name(FILE)))
+    unreadable = {str(folder): str(why) for folder, why in refused.items()}
+    return Desk(tasks, unreadable, Reviews(reviews_path(taskset)), Ledger(path), Assessments(path.with_name(FILE)))
 
 
 def _queue(desk: Desk, sample: int, seed: int, strata: list[str]) -> Queue:
@@ -153,7 +156,7 @@ def _ask_all(desk: Desk, queue: Queue, name: str, waiting: list[str], *, drawn: 
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no UTF-8 is no answer either
     items = {item.content: item for item in queue.items}
     done: list[Review] = []
-    print(f"{name}: {len(waiting)} tasks to look at; ? for help\n{_HELP}")
+    print(f"{name}: {len(waiting)} tasks to look at{_beside(desk)}; ? for help\n{_HELP}")
     try:
         for number, content in enumerate(waiting, 1):
             task = desk.tasks[content]
@@ -165,7 +168,15 @@ def _ask_all(desk: Desk, queue: Queue, name: str, waiting: list[str], *, drawn: 
         print("\nleft; what was finished is saved")
     left = len(desk.reviews.left(queue, name))
     counts = ", ".join(f"{sum(r.form.decision == what for r in done)} {what}" for what in ("accept", "defect", "skip"))
-    print(f"{len(done)} reviewed ({counts}); {left} of the queue left" + ("; the same command goes on" if left else ""))
+    print(
+        f"{len(done)} reviewed ({counts}); {left} of the queue left{_beside(desk)}"
+        + ("; the same command goes on" if left else "")
+    )
+
+
+def _beside(desk: Desk) -> str:
+    """What a count of tasks must be told with."""
+    return f" ({len(desk.unreadable)} more cannot be read, and are in no queue)" if desk.unreadable else ""
 
 
 def _record(desk: Desk, queue: Queue | None, name: str, content: str, form: Form) -> Review:
@@ -199,7 +210,8 @@ def _from_file(desk: Desk, queue: Queue, name: str, path: Path, *, as_json: bool
         recorded.append({"task": made.task, "decision": form.decision, "drawn": made.queue is not None})
     left = len(desk.reviews.left(queue, name))
     document = {"queue": queue.id, "reviewer": name, "recorded": recorded, "refused": refused, "left": left}
-    lines = [f"{len(recorded)} reviews recorded, {left} of the queue left"]
+    document["unreadable"] = desk.unreadable
+    lines = [f"{len(recorded)} reviews recorded, {left} of the queue left{_beside(desk)}"]
     lines += [f"  ✗ {path}, line {each['line']}: {each['reason']}" for each in refused]
     emit(document, "\n".join(lines), as_json=as_json)
     if refused:
@@ -214,9 +226,11 @@ def _report(desk: Desk, target: float | None, *, as_json: bool) -> None:
     found = report_on(desk.reviews.all, list(desk.reviews.queues.values()), batch_of(contents), contents)
     cleared = _cleared(desk, found)
     text = _report_text(found, target)
+    if desk.unreadable:
+        text += f"\n{len(desk.unreadable)} tasks cannot be read; what is told here is not about them"
     if cleared:
         text += f"\nsettled as good, but still in quarantine (practicum tasks decide): {', '.join(cleared)}"
-    emit(found.to_json(target) | {"cleared": cleared}, text, as_json=as_json)
+    emit(found.to_json(target) | {"cleared": cleared, "unreadable": desk.unreadable}, text, as_json=as_json)
     if target is not None and (found.estimate is None or found.estimate.high > target):
         raise typer.Exit(NEGATIVE)
 

@@ -59,13 +59,15 @@ def synth(
     from practicum.curation.synthesis.engine import Order
     from practicum.curation.synthesis.strategies import strategies_named
     from practicum.curation.synthesis.strategy import Settings
+    from practicum.curation.writers import sole_writer
 
     names = [name.strip() for each in strategy or () for name in each.split(",") if name.strip()]
     strategies = strategies_named(names)
     project = read_project(repo, allow_unlicensed=allow_unlicensed)
-    project = replace(project, layer=layer_for(project, out / ".practicum", lock))
     order = Order(count, budget, concurrency or os.cpu_count() or 1)
-    made = asyncio.run(_synthesise(project, strategies, Settings(seed=seed, visible=visible), order, out))
+    with sole_writer(out / ".practicum", "synth"):
+        project = replace(project, layer=layer_for(project, out / ".practicum", lock))
+        made = asyncio.run(_synthesise(project, strategies, Settings(seed=seed, visible=visible), order, out))
     document = {
         "project": {"name": project.name, "version": project.version, "digest": project.digest},
         "out": str(out),

@@ -48,7 +48,7 @@ def train(
     from practicum.pipeline.console import RunConsole
     from practicum.pipeline.train import train as run_training
 
-    with RunConsole(json=as_json, updates=config.rl.updates) as console:
+    with RunConsole(json=as_json, updates=config.updates) as console:
         summary = run_training(config, root=runs, resume=resume, console=console, rescored=rescored)
     if as_json:
         emit(summary, "", as_json=True)

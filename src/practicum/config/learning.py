@@ -1,6 +1,6 @@
 """The sections that say what is trained, and how.
 
-Owns: `PolicyConfig`, `SftConfig`, `RlConfig`.
+Owns: `PolicyConfig`, `SftConfig`, `StudyConfig`, `RlConfig`, `RewardModelConfig`.
 Invariant: a key that the chosen model or method does not read is refused, not passed over.
 Must not know: which classes implement what.
 """
@@ -103,6 +103,90 @@ class SftConfig(Section):
         return self
 
 
+_BY_SOURCE = {
+    "demonstrations": {"demonstrations", "correct_rate", "rename_rate"},
+    "attempts": {"groups"},
+    "rows": {"rows"},
+}
+_BY_LOSS = {"cross-entropy": {"prompt_weight"}, "dpo": {"beta", "label_smoothing"}, "simpo": {"beta", "gamma"}}
+
+
+class StudyConfig(Section):
+    """Learning from what is there already, in place of the updates of `rl`: rows to imitate, or pairs to tell apart."""
+
+    source: Literal["demonstrations", "attempts", "rows"] = "demonstrations"
+    """What is learnt from: demonstrations, attempts that version 0 makes and the judge tells apart, or a file."""
+    loss: Literal["cross-entropy", "dpo", "simpo"] = "cross-entropy"
+    """Imitation of what succeeded, or preference of it to what failed (with a reference: dpo; without: simpo)."""
+    updates: int = Field(default=8, ge=1)
+    """Versions that are made; after some of them the validation tasks are looked at."""
+    steps: int = Field(default=40, ge=1)
+    """Optimiser steps of one update."""
+    batch_size: int = Field(default=16, ge=1)
+    """Rows, or pairs, of one step."""
+    lr: float = Field(default=3e-3, gt=0)
+    """Peak learning rate, reached after a short rise and left on a cosine."""
+    weight_decay: float = Field(default=0.1, ge=0)
+    """AdamW's weight decay."""
+    demonstrations: int = Field(default=640, ge=1)
+    """With demonstrations: how many are acted."""
+    correct_rate: float = Field(default=1.0, gt=0, le=1)
+    """With demonstrations: share of those that do the right thing."""
+    rename_rate: float = Field(default=0.85, ge=0, le=1)
+    """With demonstrations: share of rows whose names are exchanged for others that the task allows."""
+    groups: int = Field(default=60, ge=1)
+    """With attempts: groups of `rollout.group_size` that version 0 makes at training tasks."""
+    rows: str | None = Field(default=None, min_length=1)
+    """With rows: file that `practicum runs export` wrote."""
+    prompt_weight: float = Field(default=0.0, ge=0, le=1)
+    """With cross-entropy: weight of the tokens that the policy did not say, beside 1 for those it did."""
+    beta: float = Field(default=0.1, gt=0)
+    """With dpo and simpo: how much a margin of log-probability counts; simpo wants about 2."""
+    label_smoothing: float = Field(default=0.0, ge=0, lt=0.5)
+    """With dpo: share of pairs believed to be the wrong way round."""
+    gamma: float = Field(default=0.5, ge=0)
+    """With simpo: margin that is aimed at."""
+
+    @property
+    def unread(self) -> set[str]:
+        """Keys that go with another source or loss."""
+        everything = set[str]().union(*_BY_SOURCE.values(), *_BY_LOSS.values())
+        return everything - _BY_SOURCE[self.source] - _BY_LOSS[self.loss]
+
+    @model_validator(mode="after")
+    def _all_is_read(self) -> StudyConfig:
+        if self.source == "demonstrations" and self.loss != "cross-entropy":
+            raise ValueError(f"{self.loss} wants failures beside successes: set source to attempts or rows")
+        for name in sorted(self.unread & self.model_fields_set):
+            raise ValueError(f"{name} goes with another source or loss than {self.source} and {self.loss}: remove it")
+        if self.source == "rows" and self.rows is None:
+            raise ValueError("source rows wants a file: set rows to one that `practicum runs export` wrote")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _what_is_read(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if name not in self.unread}
+
+
+class RewardModelConfig(Section):
+    """A model of rewards, learnt from which attempts of a task succeed, whose opinion then trains in their place."""
+
+    groups: int = Field(default=60, ge=1)
+    """Groups of `rollout.group_size` made by version 0 at training tasks; successes are paired with failures."""
+    held_back: float = Field(default=0.2, gt=0, lt=1)
+    """Share of the tasks whose pairs only measure how well it tells them apart."""
+    steps: int = Field(default=150, ge=1)
+    """Optimiser steps."""
+    batch_size: int = Field(default=16, ge=1)
+    """Pairs of one step."""
+    lr: float = Field(default=1e-3, gt=0)
+    """Peak learning rate."""
+    fall: float = Field(default=0.0, ge=0, lt=1)
+    """How far success by execution must be below its best at a look to count as fallen."""
+    patience: int = Field(default=2, ge=1)
+    """Looks in a row at which success has fallen while the model's opinion has risen, after which learning stops."""
+
+
 class RlConfig(Section):
     """The updates: pacing, and the method as data; `training.methods` has the tables."""
 
@@ -116,6 +200,8 @@ class RlConfig(Section):
     """The surrogate: clipped by token, clipped by sequence, or with weights that are clipped and held fixed."""
     advantage: Literal["group", "group-unscaled", "leave-one-out", "batch"] = "group"
     """What an attempt is compared with: its group (in its deviations, or not), the group's others, the whole batch."""
+    process: Literal["none", "tests"] = "none"
+    """Credit by turn for tests that newly pass, in place of `advantage`; none: all turns share the outcome."""
     reference_kl: float = Field(default=0.0, ge=0)
     """Weight of the penalty for leaving version 0."""
     importance: Literal["none", "token-truncate", "token-mask", "sequence-truncate", "sequence-mask"] = "none"
@@ -139,11 +225,14 @@ class RlConfig(Section):
     def _all_is_read(self) -> RlConfig:
         if self.entropy_bonus and self.loss != "ppo":
             raise ValueError(f"entropy_bonus goes with loss ppo; {self.loss} has none")
+        if self.process != "none" and "advantage" in self.model_fields_set:
+            raise ValueError(f"process {self.process} gives credit by turn, in place of advantage: remove one")
         if self.importance == "none" and "importance_bound" in self.model_fields_set:
             raise ValueError("importance_bound bounds the weights of `importance`, which is none")
         return self
 
     @model_serializer(mode="wrap")
     def _what_is_read(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        unread = "importance_bound" if self.importance == "none" else ""
-        return {name: value for name, value in handler(self).items() if name != unread}
+        unread = {"importance_bound"} if self.importance == "none" else set()
+        unread |= {"advantage"} if self.process != "none" else set()
+        return {name: value for name, value in handler(self).items() if name not in unread}

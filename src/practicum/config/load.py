@@ -1,6 +1,6 @@
-"""From TOML files, recipes and `--set` overrides to one `RunConfig`.
+"""From TOML files, what is shipped under a name, and `--set` overrides to one strict model.
 
-Owns: `load_config`, `recipes`, how layers are merged.
+Owns: `load_config`, `load_model`, `Shelf`, `recipes`, how layers are merged.
 Invariant: later layers win key by key; what cannot be read or run is a `ConfigError` that says where it was set.
 Must not know: which keys there are.
 """
@@ -10,21 +10,47 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from practicum.config.explain import Layer, explain
+from practicum.config.section import Section
 from practicum.config.sections import RunConfig
 from practicum.errors import ConfigError
+
+M = TypeVar("M", bound=Section)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """TOML files that are shipped in `folder` of the package, each of which is a `kind`."""
+
+    kind: str
+    folder: str
+
+    def names(self) -> list[str]:
+        """Without the ending, sorted."""
+        return sorted(entry.name.removesuffix(".toml") for entry in self._folder().iterdir() if ".toml" in entry.name)
+
+    def text(self, name: str) -> str:
+        """The file of that name."""
+        return (self._folder() / f"{name}.toml").read_text("utf-8")
+
+    def _folder(self) -> Traversable:
+        return resources.files("practicum") / self.folder
+
+
+_RECIPES = Shelf("recipe", "recipes")
 
 
 def recipes() -> list[str]:
     """Names of the recipes shipped with the package."""
-    folder = resources.files("practicum") / "recipes"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return _RECIPES.names()
 
 
 def load_config(source: str | Path | Sequence[str | Path], overrides: Iterable[str] = ()) -> RunConfig:
@@ -34,34 +60,39 @@ def load_config(source: str | Path | Sequence[str | Path], overrides: Iterable[s
     An override reads `a.b=value`; the value is TOML, or a bare word for a string. Raises `ConfigError`.
     """
     sources = [source] if isinstance(source, (str, Path)) else list(source)
-    layers = [_read(item) for item in sources] + [_override(text) for text in overrides]
+    return load_model(RunConfig, _RECIPES, sources, overrides)
+
+
+def load_model(model: type[M], shelf: Shelf, sources: Sequence[str | Path], overrides: Iterable[str] = ()) -> M:
+    """As `load_config`, for any strict model and what is shipped of it on `shelf`."""
+    layers = [_read(item, shelf) for item in sources] + [_override(text) for text in overrides]
     merged: dict[str, Any] = {}
     for _, values in layers:
         merged = _merge(merged, values)
     try:
-        return RunConfig.model_validate(merged)
+        return model.model_validate(merged)
     except ValidationError as error:
-        raise explain(error, layers) from None
+        raise explain(error, layers, model) from None
 
 
-def _read(source: str | Path) -> Layer:
+def _read(source: str | Path, shelf: Shelf) -> Layer:
     is_file = isinstance(source, Path) or source.endswith(".toml") or "/" in source
-    if not is_file and source not in (known := recipes()):
+    known = shelf.names()
+    if not is_file and source not in known:
         close = difflib.get_close_matches(str(source), known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ConfigError(
-            f"there is no recipe {str(source)!r}",
-            fix=f"{hint}the recipes are {', '.join(known)}; a file is named with its .toml",
+            f"there is no {shelf.kind} {str(source)!r}",
+            fix=f"{hint}the {shelf.kind}s are {', '.join(known)}; a file is named with its .toml",
         )
     try:
         if is_file:
             return str(source), tomllib.loads(Path(source).read_text("utf-8"))
-        recipe = resources.files("practicum") / "recipes" / f"{source}.toml"
-        return f"recipe {source}", tomllib.loads(recipe.read_text("utf-8"))
+        return f"{shelf.kind} {source}", tomllib.loads(shelf.text(str(source)))
     except OSError as error:
         raise ConfigError(
             f"cannot read configuration {str(source)!r}: {error.strerror or error}",
-            fix=f"name an existing TOML file or one of the recipes: {', '.join(recipes())}",
+            fix=f"name an existing TOML file or one of the {shelf.kind}s: {', '.join(known)}",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{source} is not TOML: {error}") from error

@@ -14,15 +14,15 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from practicum.config.learning import PolicyConfig, RlConfig, SftConfig
+from practicum.config.learning import PolicyConfig, RewardModelConfig, RlConfig, SftConfig, StudyConfig
 from practicum.config.section import Section
 
 
 class TasksConfig(Section):
     path: str | None = Field(default=None, min_length=1)
     """Folder of task directories; leave it out to generate tasks of `family`."""
-    family: Literal["quickstart", "functions"] | None = None
-    """Generated family of tasks; `quickstart` where neither this nor `path` is set."""
+    family: Literal["quickstart", "single-turn", "functions"] | None = None
+    """Generated family; `quickstart` where neither this nor `path` is set, `single-turn` shows what is to repair."""
     train: int = Field(default=360, ge=1)
     """Tasks to train on; with `path`, the first so many of that split; with `functions`, at most so many."""
     validation: int = Field(default=48, ge=1)
@@ -80,6 +80,35 @@ class RolloutConfig(Section):
         return self
 
 
+class ScheduleConfig(Section):
+    mode: Literal["batches", "continuous"] = "batches"
+    """`batches` are the same whatever the timing; `continuous` trains what ends first, and new weights reach attempts
+    that are under way."""
+    overlap: bool = True
+    """Whether attempts are made while the trainer updates; without, the same batches one thing at a time."""
+    backlog: int = Field(default=64, ge=1)
+    """Most submissions that wait for the judge or are with it; attempts that end beyond that keep their places."""
+    refills: int = Field(default=2, ge=0)
+    """Fresh attempts that a group gets in place of those that a fault took; else it does not train at all."""
+    spares: int = Field(default=0, ge=0)
+    """Attempts of a group beyond its size, of which the last to end are given up; this favours short ones."""
+    attempt_s: float = Field(default=1800.0, gt=0)
+    """Seconds for one attempt, all waiting for the policy included; one that has not ended by then is masked."""
+    adaptive: bool = False
+    """Whether fewer attempts are made at once where the host is overloaded, and more again where it is not."""
+
+    @model_validator(mode="after")
+    def _spares_have_no_order(self) -> ScheduleConfig:
+        if self.spares and self.mode == "batches":
+            raise ValueError(
+                f"spares {self.spares} with mode batches: which attempts end first depends on timing, so no run could "
+                "be repeated; set mode to continuous"
+            )
+        if self.mode == "continuous" and not self.overlap:
+            raise ValueError("mode continuous is overlap: set mode to batches, or overlap to true")
+        return self
+
+
 class CurriculumConfig(Section):
     low: float = Field(default=0.2, ge=0, lt=1)
     """Tasks whose success rate is believed to be below this are drawn less often."""
@@ -130,6 +159,8 @@ class RewardConfig(Section):
     """How rewards are corrected by those rates."""
     min_youden: float = Field(default=0.2, ge=0, lt=1)
     """With `noise`: tasks whose lower bound of J = 1 − FP − FN is not above this do not train."""
+    model: RewardModelConfig | None = None
+    """A learnt model of rewards that trains in place of verdicts; without this section verdicts train."""
 
     @model_validator(mode="after")
     def _rates_are_known(self) -> RewardConfig:
@@ -138,6 +169,8 @@ class RewardConfig(Section):
                 f"correction {self.correction!r} needs error rates: set reward.noise to a file that "
                 "`practicum verifier noise` wrote"
             )
+        if self.correction != "none" and self.model is not None:
+            raise ValueError("verdicts are corrected, or a model's opinion trains in their place: remove one")
         return self
 
 
@@ -191,13 +224,48 @@ class RunConfig(Section):
     sandbox: SandboxConfig = SandboxConfig()
     policy: PolicyConfig = PolicyConfig()
     rollout: RolloutConfig = RolloutConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
     sft: SftConfig = SftConfig()
+    study: StudyConfig | None = None
     rl: RlConfig = RlConfig()
     curriculum: CurriculumConfig = CurriculumConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     verification: VerificationConfig = VerificationConfig()
     reward: RewardConfig = RewardConfig()
     judge: JudgeConfig | None = None
+
+    @property
+    def updates(self) -> int:
+        """Versions that the run makes after version 0."""
+        return self.study.updates if self.study else self.rl.updates
+
+    @property
+    def correct_rate(self) -> float:
+        """Share of the run's demonstrations that do the right thing."""
+        shown = self.study is not None and self.study.source == "demonstrations"
+        return self.study.correct_rate if self.study is not None and shown else self.sft.correct_rate
+
+    @model_validator(mode="before")
+    @classmethod
+    def _study_alone(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping) or given.get("study") is None or not isinstance(given.get("rl", {}), Mapping):
+            return given
+        return {**given, "rl": {"updates": 0, **given.get("rl", {})}}
+
+    @model_validator(mode="after")
+    def _one_way_of_learning(self) -> RunConfig:
+        if self.study is None:
+            return self
+        if self.rl.updates:
+            raise ValueError(f"`study` is in place of reinforcement learning, and rl.updates is {self.rl.updates}")
+        if self.reward.model is not None:
+            raise ValueError("reward.model gives rewards, and `study` learns without: remove one")
+        if self.study.source == "demonstrations" and self.sft.steps:
+            raise ValueError("`study` learns from demonstrations, and so does the warm start: set sft.steps = 0")
+        silent = self.tasks.family == "functions" or self.policy.speech == "fence"
+        if self.study.source == "demonstrations" and silent:
+            raise ValueError("tasks of the family functions, and the speech fence, have no demonstrations")
+        return self
 
     @model_validator(mode="after")
     def _can_run(self) -> RunConfig:

@@ -15,7 +15,8 @@ from practicum.records.task import Task
 from practicum.records.trajectory import Trajectory
 from practicum.records.verdict import Verdict
 from practicum.rollouts.agents import noop_agent, oracle_agent
-from practicum.rollouts.workshop import OnDone, Workshop, run_specs, specs_for
+from practicum.rollouts.collector import OnDone
+from practicum.rollouts.workshop import Workshop, run_specs, specs_for
 from practicum.verification.runners.drivers import Drivers
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from practicum.records.trajectory import Trajectory
+from practicum.rollouts.collector import SPARE
 from practicum.verification.calibration.sampling import reliability
 
 ALPHA = 1e-3
@@ -27,7 +28,7 @@ LEAST_BEFORE, LEAST_NOW = 8, 4
 """Judged attempts before and in the batch without which there is no telling of a jump."""
 WEAK = 0.8
 """A pass is weak where it is trusted less than this share of what the task's own gold is."""
-NOT_THE_HOST = frozenset({"PolicyError", "PolicyRefused", "Cancelled"})
+NOT_THE_HOST = frozenset({"PolicyError", "PolicyRefused", "Cancelled", SPARE})
 """Faults that say nothing about a task or its boxes."""
 
 Rule = Literal["gold", "faults", "reward"]

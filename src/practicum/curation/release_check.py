@@ -1,6 +1,6 @@
 """Releases read again: what differs from the manifest, and what differs between two of them.
 
-Owns: `verify_release`, `altered_files`, `Difference`, `diff_releases`.
+Owns: `verify_release`, `proven_by`, `altered_files`, `Difference`, `diff_releases`.
 Invariant: every file and every task is read; what is found is named by path or task. Nothing is written.
 Must not know: how a release is made.
 """
@@ -78,10 +78,18 @@ def altered_files(folder: Path) -> list[Difference]:
     return found
 
 
-def verify_release(folder: Path) -> list[Difference]:
-    """All that differs from what the release was: files, tasks as they are read, the ledger it rests on."""
+def verify_release(folder: Path, digest: str | None = None) -> list[Difference]:
+    """All that differs from what the release was: files, tasks as they are read, the ledger it rests on.
+
+    Who rewrites everything, manifest and all, is found out by the release's `digest` alone, or its first digits: that
+    which is given, else that which the folder is named by. `proven_by` says whether there is one.
+    """
     found = altered_files(folder)
     manifest = read_manifest(folder)
+    own = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+    if digest is not None and not own.startswith(digest):
+        said = f"{MANIFEST} is that of another release: its digest is {own[: len(digest)]}, not {digest}"
+        found.append(Difference("altered", MANIFEST, said))
     known = {row["folder"]: row for row in manifest["tasks"]}
     found += [_whole(each, known, folder) for each in _missing_tasks(folder, known)]
     for place, row in known.items():
@@ -95,6 +103,14 @@ def verify_release(folder: Path) -> list[Difference]:
     except StoreError as error:
         found.append(Difference("altered", f".practicum/{LEDGER}", f"the ledger: {error.message}"))
     return found
+
+
+def proven_by(folder: Path, digest: str | None = None) -> str | None:
+    """What tells from elsewhere which release this is: `digest` where it is given, `name` where the folder bears its
+    digest; None where all that speaks for it lies in the folder itself, which anybody could have written anew."""
+    if digest is not None:
+        return "digest"
+    return "name" if _NAMED.fullmatch(folder.resolve().name) else None
 
 
 def _altered_manifest(folder: Path, manifest: Mapping[str, Any]) -> list[Difference]:

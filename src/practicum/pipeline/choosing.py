@@ -72,7 +72,7 @@ def generated(config: TasksConfig) -> list[Task]:
     counts = {"train": config.train, "validation": config.validation, "test": config.test}
     if config.family == "functions":
         return generate_functions(FunctionsSpec(seed=config.seed, **counts))
-    return generate_family(FamilySpec(seed=config.seed, **counts))
+    return generate_family(FamilySpec(seed=config.seed, shown=config.family == "single-turn", **counts))
 
 
 def _admitted_by_ledger(path: Path, tasks: Sequence[Task]) -> tuple[list[Task], dict[str, str]]:

@@ -15,7 +15,20 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from practicum.pipeline.wording import count, duration, faults_text, interval, number, percent, points, shares, visible
+from practicum.pipeline.wording import (
+    count,
+    duration,
+    faults_text,
+    interval,
+    number,
+    percent,
+    points,
+    rate_text,
+    shares,
+    sparkline,
+    update_text,
+    visible,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -25,7 +38,6 @@ if TYPE_CHECKING:
 
 ROWS = 12  # updates kept in view
 STAGE_COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
-SPARKS = "▁▂▃▄▅▆▇█"
 
 Row = Mapping[str, Any]
 
@@ -79,6 +91,7 @@ class RunConsole:
             "sft": self.sft,
             "fault": self.fault,
             "signal": self.signal,
+            "proxy": self.proxy,
         }
         view = views.get(str(row.get("kind")))
         if view is not None:
@@ -116,18 +129,18 @@ class RunConsole:
     def update(self, row: Row) -> None:
         """An update was made."""
         self._rows.append(row)
-        stages = " ".join(f"{stage} {100 * share:.0f}" for stage, share in shares(row.get("time")))
-        self._line(
-            f"update {self._progress(row):>7}  success {percent(row.get('success'), 0):>5}  "
-            f"reward {number(row.get('reward'), sign=True)}  entropy {number(row.get('entropy'))}  "
-            f"signal {percent(row.get('groups_with_signal'), 0):>5}  {number(row.get('boxes_per_s'), 1)} boxes/s"
-            + (f"  {visible(stages)} %" if stages else "")
-        )
+        self._line(f"update {self._progress(row):>7}  {visible(update_text(row))}")
+
+    def proxy(self, row: Row) -> None:
+        """What a learnt model of rewards thinks, beside what execution says; told where nothing trains on it."""
+        if row.get("split") == "validation":
+            said = f"the reward model gives {number(row.get('proxy'), sign=True)}, {percent(row.get('gold'))} pass"
+            self._line(f"validation after update {row.get('update')}: {said}")
 
     def evaluation(self, row: Row) -> None:
         """The policy was looked at on validation or held-out tasks."""
         self._evaluations.append(row)
-        text = f"{row.get('split')} after update {row.get('update')}: {self._rate(row)}"
+        text = f"{row.get('split')} after update {row.get('update')}: {rate_text(row)}"
         self._line(visible(text))
 
     def fault(self, row: Row) -> None:
@@ -152,11 +165,6 @@ class RunConsole:
         self.close()
         for line in summary_lines(summary):
             self._write(line)
-
-    def _rate(self, row: Row) -> str:
-        around = interval(row.get("low"), row.get("high"))
-        size = f" of {count(row['n'])} attempts" if row.get("n") else ""
-        return f"{percent(row.get('rate'))}{size}" + (f" ({around})" if around else "")
 
     def _progress(self, row: Row) -> str:
         return f"{row.get('update', '?')}/{self.updates}" if self.updates else f"{row.get('update', '?')}"
@@ -254,13 +262,6 @@ class RunConsole:
                 line.append(f"  {percent(known[0], 0)}" + (f" → {percent(known[-1], 0)}" if len(known) > 1 else ""))
                 lines.append(line)
         return lines
-
-
-def sparkline(values: list[float], width: int = 40) -> str:
-    """Shares in [0, 1] as a line of blocks, thinned to `width` by means of neighbours."""
-    step = max(1, -(-len(values) // width))
-    means = [sum(chunk) / len(chunk) for chunk in (values[i : i + step] for i in range(0, len(values), step))]
-    return "".join(SPARKS[min(len(SPARKS) - 1, max(0, int(mean * len(SPARKS))))] for mean in means)
 
 
 def summary_lines(summary: Row) -> list[str]:

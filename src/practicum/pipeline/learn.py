@@ -10,24 +10,24 @@ Must not know: how boxes are made or a model computes.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from practicum.evaluation.evaluate import EvalResult, summarise
+from practicum.pipeline.accounting import coarse, figures
 from practicum.pipeline.canaries import CanaryGuard
-from practicum.pipeline.curriculum import equal_attempts, next_batch, outcomes_of, plan_of
-from practicum.pipeline.orders import Done, Order
+from practicum.pipeline.curriculum import equal_attempts, outcomes_of, plan_of
+from practicum.pipeline.dispatching import Gathered, open_feed
+from practicum.pipeline.orders import Order
+from practicum.pipeline.process_rewards import selected
 from practicum.pipeline.quarantine import Quarantine
 from practicum.pipeline.rewards import Rewards
 from practicum.pipeline.run import Run, specs_of
 from practicum.policies.local.trainee import held
 from practicum.records.sample import Sample
-from practicum.records.trajectory import Trajectory
-from practicum.scheduling.pacing import StalenessGate
 from practicum.tasks.sampler import observe, standings
 from practicum.training.methods import Method, method_of
-from practicum.training.policy_gradient import Selection, select, update
+from practicum.training.policy_gradient import Selection, update
 from practicum.training.schedules import linear
 from practicum.training.scoring import scored
 from practicum.training.trainer import Trainer
@@ -37,23 +37,18 @@ def learn(run: Run, trainer: Trainer, guard: CanaryGuard, quarantine: Quarantine
     """All updates that are left, from `run.state.version` on. Raises `CanaryDeviated`, `TaskError` and `WentBack`."""
     rl, state, plan = run.config.rl, run.state, plan_of(run)
     method = method_of(rl)
-    gate = StalenessGate(run.config.rollout.max_staleness)
+    feed = open_feed(run, plan)
     trainer.set_weight_decay(rl.weight_decay)
-    dispatched = state.version
     if state.version < rl.updates:
         run.console.phase(f"Reinforcement learning: {rl.updates} updates")
-    while state.version < rl.updates:
-        while dispatched < rl.updates and gate.may_dispatch(dispatched, state.version):
-            chosen = next_batch(run, plan, dispatched)
-            if dispatched not in run.replay:
-                _dispatch(run, dispatched, chosen, gate.needed_version(dispatched))
-            if guard.due(dispatched):
-                guard.ask(f"after-batch-{dispatched}")
-            dispatched += 1
+    while not rewards.spent(run) and state.version < rl.updates:
+        for drawn in feed.fill():
+            if guard.due(drawn):
+                guard.ask(f"after-batch-{drawn}")
         batch = state.version
         with run.meter.span("wait for rollouts"):
-            done = run.replay.take(batch) if batch in run.replay else run.process.wait(f"rl-{batch}")
-        trajectories = run.account(done, update=batch + 1)
+            gathered = feed.gather(batch)
+        trajectories = gathered.trajectories
         with run.meter.span("records"):
             run.folder.store.append("rl", batch + 1, trajectories)
         if guard.due(batch):
@@ -62,9 +57,9 @@ def learn(run: Run, trainer: Trainer, guard: CanaryGuard, quarantine: Quarantine
         quarantine.weigh(batch, trajectories)
         with run.meter.span("update"):
             trained = rewards.corrected(quarantine.kept(trajectories), run.show, update=batch + 1)
-            selection = select(trained, method.advantages)
+            selection = selected(run, trained, method, batch)
             metrics = _update(run, trainer, method, selection, batch)
-        row = _row(batch, done, trajectories, selection, metrics, time.perf_counter() - start)
+        row = _row(run, batch, gathered, selection, metrics, time.perf_counter() - start)
         if run.config.reward.correction != "none":
             row["reward_corrected"] = _mean([t.reward for t in trained if t.reward is not None])
         state.sampler = observe(plan, state.sampler, batch, outcomes_of(trained))
@@ -75,20 +70,27 @@ def learn(run: Run, trainer: Trainer, guard: CanaryGuard, quarantine: Quarantine
             publish(run, trainer, batch + 1)
         run.show(row)
         state.version = batch + 1
-        state.learned += bool(selection.samples)
+        state.learned += bool(metrics)
         if state.version % run.config.evaluation.every == 0 or state.version == rl.updates:
             watch(run)
         run.commit()
         # A resume begins at the newest, or at the last that is trusted, and samples from versions behind it.
         keep = {0, state.best_version}
         for newest in (state.version, state.trusted):
-            keep.update(range(newest - gate.max_staleness, newest + 1))
+            keep.update(range(newest - run.config.rollout.max_staleness, newest + 1))
         run.versions.prune(keep)
 
 
 def publish(run: Run, trainer: Trainer, version: int) -> None:
     """Write what was trained and the trainer's state as `version`."""
     run.versions.publish(version, run.trainee.state(), run.trainee.files(), extra=trainer.save)
+
+
+def not_taken(run: Run, reason: str) -> None:
+    """Record that the trainer refused a step of the update that is being made."""
+    number = run.state.version + 1
+    run.show({"kind": "guard", "update": number, "reason": reason})
+    run.console.note(f"a step of update {number} was not taken: {reason}")
 
 
 def watch(run: Run) -> None:
@@ -113,14 +115,6 @@ def evaluate(run: Run, split: str, version: int, samples: int, *, when: int | No
     row: dict[str, Any] = {"kind": "evaluation", "split": split, "update": update_number, "version": version}
     run.show(row | {"rate": result.rate, "low": result.low, "high": result.high, "n": result.samples})
     return result
-
-
-def _dispatch(run: Run, batch: int, chosen: Sequence[str], version: int) -> None:
-    rollout = run.config.rollout
-    by_id = {task.id: task for task in run.tasks["train"]}
-    groups = [(f"rl-{batch}-{number}-{name}", by_id[name]) for number, name in enumerate(chosen)]
-    specs = specs_of(run.config.seed, groups, size=rollout.group_size, temperature=rollout.temperature)
-    run.process.send(Order(f"rl-{batch}", "model", specs, version))
 
 
 def _update(run: Run, trainer: Trainer, method: Method, selection: Selection, batch: int) -> dict[str, float]:
@@ -153,23 +147,26 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _row(
+    run: Run,
     batch: int,
-    done: Done,
-    trajectories: Sequence[Trajectory],
+    gathered: Gathered,
     selection: Selection,
     metrics: dict[str, float],
     update_s: float,
 ) -> dict[str, Any]:
+    trajectories = gathered.trajectories
     rewards = [t.reward for t in trajectories if t.reward is not None]
-    spent: defaultdict[str, float] = defaultdict(float)
-    for trajectory in trajectories:
-        cost = trajectory.cost
-        spent["generate"] += cost["generate_s"]
-        spent["act"] += sum(cost.get(f"{stage}_s", 0.0) for stage in ("lease", "act", "snapshot", "collect", "close"))
-        spent["verify"] += cost.get("verify_s", 0.0)
+    parts = figures(
+        run.config,
+        batch,
+        trajectories,
+        selection.trained,
+        seconds=max(gathered.seconds, update_s),
+        update_s=update_s,
+        queues=gathered.queues,
+    )
     # Attempts run side by side: the batch's wall clock is shared out by what the attempts spent.
-    total = sum(spent.values()) or 1.0
-    seconds = {stage: done.seconds * value / total for stage, value in spent.items()}
+    seconds = {words: gathered.seconds * share for words, share in coarse(parts["episode_time"]).items()}
     staleness = [batch - t.policy_version for t in trajectories if t.turns]
     return {
         "kind": "update",
@@ -179,11 +176,13 @@ def _row(
         "reward": _mean(rewards),
         "groups_with_signal": selection.with_signal / selection.groups if selection.groups else 0.0,
         "masked": selection.masked,
+        "partial_groups": selection.partial,
         "staleness": sum(staleness) / len(staleness) if staleness else None,
         "episodes": len(trajectories),
-        "boxes_per_s": done.boxes / done.seconds,
+        "boxes_per_s": gathered.boxes / gathered.seconds,
         "turns": sum(len(t.turns) for t in trajectories) / len(trajectories) if trajectories else None,
         "time": {**seconds, "update": update_s},
+        **parts,
         **{name: metrics.get(name) for name in ("loss", "entropy", "kl", "clip_fraction", "grad_norm", "lr", "tokens")},
         **{name: metrics[name] for name in ("reference_kl", "bounded") if name in metrics},
     }

@@ -10,6 +10,9 @@ Every row has `kind`; keys may be missing or null where nothing was measured, an
     {"kind": "sft", "step", "loss", "epoch"}                                             one step of the warm start
     {"kind": "update", "update": n ≥ 1, "phase": "rl", "success", "reward", "entropy", "groups_with_signal",
      "staleness", "episodes", "boxes_per_s", "loss", "kl", "clip_fraction", "time": {stage: seconds},
+     "episode_time": {state: share}, "tokens_used": {"trained", "lost": {why: n}, "share"},
+     "staleness_tokens": {age: n}, "queues": {place: waits}, "bound": {"episodes_per_s", "binding_term", "terms",
+     "achieved_per_s", "fraction"}, "partial_groups": n, "spares": {"given_up": n, "given_up_s", "kept_s"},
      "equal_attempts": judged attempts in groups of one reward, "tasks": {"active", "retired", "parked", "withdrawn"}}
     {"kind": "evaluation", "split": "validation" | "test", "update", "rate", "low", "high", "n"}
     {"kind": "canary", "update", "look": name, "judged": n, "deviations": [{"name", "said"}], "blamed": [task]}
@@ -17,7 +20,16 @@ Every row has `kind`; keys may be missing or null where nothing was measured, an
     {"kind": "quarantine", "update", "task", "rule", "reason", "masked": n}      a task leaves; n of its attempts masked
     {"kind": "correction", "update", "task", "form", "false_positive", "false_negative", "raw": [r], "corrected": [r],
      "clipped": n}                                                     rewards of one task, as judged and as trained
+    {"kind": "update", "phase": "study", "update", "rows" | "pairs": n, "loss", "accuracy", "margin", "time"}
+                                                                 one of `study`; accuracy and margin with pairs only
+    {"kind": "reward_model", "update": 0, "pairs": n, "held_back": n, "accuracy", "accuracy_training", "loss"}
+    {"kind": "proxy", "split", "update", "proxy": mean opinion, "gold": share that passed, "n"}   of the same attempts
+    {"kind": "process", "update", "turns": n, "up": n, "down": n, "without": n}     credit by turn: turns that got on …
+    {"kind": "guard", "update", "reason"}                a step towards this update was not taken; the weights stayed
     {"kind": "signal", "signal": name, "missing": n, "reason", "update"}                  verdicts lack a signal
+    {"kind": "concurrency", "cap", "before", "reason"}                    how many attempts may act at once from now on
+    {"kind": "breaker", "key", "state", "before", "reason"}                    a circuit breaker opened, or closed again
+    {"kind": "journal", "lost": bytes, "reason"}                                      the end of the journal was damaged
     {"kind": "fault", "fault": error kind, "handled": "retried" | "masked" | …, "message", "count": 1, "update"}
 
 `success` and `groups_with_signal` are shares in [0, 1], `reward` and `staleness` means over the attempts of the

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from practicum.config.sections import JudgeConfig, RolloutConfig, SandboxConfig
+from practicum.config.sections import JudgeConfig, RolloutConfig, SandboxConfig, ScheduleConfig
 from practicum.records.task import Task
 from practicum.records.trajectory import Trajectory
 from practicum.records.verdict import Submission, Verdict
@@ -36,18 +36,28 @@ class WorkerSetup:
     speaker: Speaker
     checkpoints: Path
     snapshots: Path
+    journal: Path
+    schedule: ScheduleConfig = ScheduleConfig()
     judge: JudgeConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Make `specs`, with `who` acting; `version` names the weights where that is the model."""
+    """Make `specs`, with `who` acting; `version` names the weights where that is the model.
+
+    `refills` replace attempts of their group that a fault took; of a group with more specs than `size`, the first so
+    many that end count. At most `most` act at once. `flowing`: `version` is the least that may act, and a newer one may
+    take over meanwhile.
+    """
 
     id: str
     who: Who
     specs: tuple[AttemptSpec, ...]
     version: int = 0
     most: int | None = None
+    refills: tuple[AttemptSpec, ...] = ()
+    size: int | None = None
+    flowing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,13 @@ class Judge:
 
     id: str
     items: tuple[tuple[Task, Submission], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What came of these orders is on record for good: what the journal holds of them is not needed any more."""
+
+    orders: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +97,29 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """Something for the record, as a metrics row: how many may act at once, a breaker that opened."""
+
+    row: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
-    """All attempts of an order, in its order; `seconds` of wall clock, `boxes` created meanwhile."""
+    """All attempts of an order, in its order; `seconds` of wall clock, `boxes` created since the last answer.
+
+    `queues` says of each place where attempts wait how long they did so far in this run (`scheduling.waits`).
+    """
 
     order: str
     trajectories: tuple[Trajectory, ...]
     seconds: float
     boxes: int
+    queues: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The verdicts on all items of a `Judge`, in its order; `boxes` created meanwhile."""
+    """The verdicts on all items of a `Judge`, in its order; `boxes` created since the last answer."""
 
     order: str
     verdicts: tuple[Verdict, ...]

@@ -17,7 +17,7 @@ from pathlib import Path
 from practicum.config.sections import TasksConfig
 from practicum.curation.admission import admit
 from practicum.curation.difficulty import difficulty_path
-from practicum.errors import StoreError, TaskError, TrainerError
+from practicum.errors import ConfigError, StoreError, TaskError, TrainerError
 from practicum.pipeline.choosing import choose_tasks
 from practicum.pipeline.orders import Order
 from practicum.pipeline.run import Run, specs_of, split_of
@@ -126,9 +126,9 @@ def complete(tasks: dict[str, list[Task]]) -> dict[str, list[Task]]:
     return tasks
 
 
-def ask_demonstrations(run: Run) -> list[Order]:
+def ask_demonstrations(run: Run, count: int) -> list[Order]:
     """Have the noisy demonstrator work, in boxes, in parts, so that learning can start on the first."""
-    train, count = run.tasks["train"], run.config.sft.demonstrations
+    train = run.tasks["train"]
     orders = []
     for part, start in enumerate(range(0, count, PART)):
         numbers = range(start, min(start + PART, count))
@@ -140,7 +140,8 @@ def ask_demonstrations(run: Run) -> list[Order]:
     return orders
 
 
-def _hear_demonstrations(run: Run, order: Order) -> list[Demonstration]:
+def hear_demonstrations(run: Run, order: Order) -> list[Demonstration]:
+    """What the demonstrator did for `order`, stored; without those that met a fault."""
     with run.meter.span("wait for demonstrations"):
         trajectories = run.account(run.process.wait(order.id), update=0)
     run.folder.store.append("demonstration", 0, trajectories)
@@ -165,31 +166,53 @@ def warm_start(run: Run, trainer: Trainer, orders: Sequence[Order]) -> None:
     use_threads(sft.threads)
     for step in range(sft.steps):
         while len(queue) < sft.batch_size:
-            fresh = _hear_demonstrations(run, parts.pop(0)) if parts else demonstrations
+            fresh = hear_demonstrations(run, parts.pop(0)) if parts else demonstrations
             demonstrations += fresh if fresh is not demonstrations else []
             if not demonstrations and not parts:
                 raise TrainerError("no demonstration came to an end without a fault, so there is nothing to imitate")
             queue = rng.sample(fresh, len(fresh)) + queue
         with run.meter.span("sft"):
-            batch = [_vary(queue.pop(), sft.rename_rate, rng) for _ in range(sft.batch_size)]
-            samples = [_sample(run, demonstration) for demonstration in batch]
-            metrics = trainer.forward_backward(samples, cross_entropy)
-            trainer.optim_step(warmup_cosine(step, sft.steps, peak=sft.lr, warmup=20))
-        row = {"kind": "sft", "step": step + 1, "loss": metrics["loss"]}
+            samples = [
+                varied_sample(run, queue.pop(), sft.rename_rate, rng, sft.prompt_weight) for _ in range(sft.batch_size)
+            ]
+            lr = warmup_cosine(step, sft.steps, peak=sft.lr, warmup=20)
+            metrics = trainer.step(samples, cross_entropy, lr=lr)
+        row = {"kind": "sft", "step": step + 1, "loss": metrics.get("loss")}
         run.show(row | {"epoch": (step + 1) * sft.batch_size / sft.demonstrations})
     use_threads(1)
     for order in parts:  # fewer steps than demonstrations: the record still holds them all
-        demonstrations += _hear_demonstrations(run, order)
+        demonstrations += hear_demonstrations(run, order)
 
 
-def _sample(run: Run, demonstration: Demonstration) -> Sample:
-    renderer, weight = run.renderer, run.config.sft.prompt_weight
+def supervised_sample(run: Run, demonstration: Demonstration, prompt_weight: float) -> Sample:
+    """`demonstration` as a row in the run's own way of speaking; what was not said weighs `prompt_weight`."""
+    renderer = run.renderer
     if isinstance(renderer, LocalRenderer):
-        return warm_start_sample(demonstration, renderer, prompt_weight=weight)
-    return spoken_sample(demonstration, renderer, prompt_weight=weight)
+        return warm_start_sample(demonstration, renderer, prompt_weight=prompt_weight)
+    return spoken_sample(demonstration, renderer, prompt_weight=prompt_weight)
 
 
-def _vary(demonstration: Demonstration, rate: float, rng: random.Random) -> Demonstration:
+def varied_sample(
+    run: Run, demonstration: Demonstration, rate: float, rng: random.Random, prompt_weight: float
+) -> Sample:
+    """`demonstration` as a row, under other names as `vary` says, or as it was where it would then be too long.
+
+    Raises `ConfigError` where it is too long as it was.
+    """
+    sample = supervised_sample(run, vary(demonstration, rate, rng), prompt_weight)
+    context = run.trainee.model.shape.context
+    if len(sample.input_ids) > context:
+        sample = supervised_sample(run, demonstration, prompt_weight)
+    if len(sample.input_ids) > context:
+        raise ConfigError(
+            f"a demonstration has {len(sample.input_ids)} tokens, and policy.context is {context}",
+            fix=f"set policy.context to {len(sample.input_ids)} or more (a larger vocabulary makes texts shorter, too)",
+        )
+    return sample
+
+
+def vary(demonstration: Demonstration, rate: float, rng: random.Random) -> Demonstration:
+    """`demonstration`, or with probability `rate` the same under other names, where it has such."""
     if demonstration.renamings and rng.random() < rate:
         return renamed(demonstration, rng.choice(demonstration.renamings))
     return demonstration

@@ -27,6 +27,7 @@ from practicum.pipeline import wording
 from practicum.pipeline.charts import NARROW, Point, Series, interval_chart, line_chart
 from practicum.pipeline.quarantine import recorded
 from practicum.pipeline.runfolder import RunFolder
+from practicum.pipeline.schedule_report import schedule_section
 from practicum.pipeline.story import cut, pick_stories
 from practicum.pipeline.verifier_report import judge_section
 from practicum.records.task import Task
@@ -46,6 +47,8 @@ CURVES = (  # key, title, what it says, drawn as shares
     ("staleness", "Staleness", "versions between sampling and training", False),
     ("boxes_per_s", "Sandboxes per second", "agents' and judges' boxes together", False),
     ("clip_fraction", "Clipped tokens", "share of tokens whose ratio left the trust region", False),
+    ("accuracy", "Pairs told apart", "share of pairs whose success is preferred more than by version 0", True),
+    ("margin", "Margin", "by how much, in the loss's own units", False),
 )
 
 
@@ -101,6 +104,7 @@ def _content(folder: RunFolder, tasks: Mapping[str, Task], markup: Any) -> dict[
             {"stage": stage, "share": share, "seconds": time[stage], "style": "abcdefgh"[index % 8]}
             for index, (stage, share) in enumerate(wording.shares(time))
         ],
+        "schedule": schedule_section(rows["update"]),
         "episodes": summary.get("episodes", sum(row.get("episodes") or 0 for row in rows["update"])),
         "updates": summary.get("updates", len(rows["update"])),
         "faults": _faults(rows["fault"], summary),
@@ -162,6 +166,7 @@ def _curves(rows: Mapping[str, Sequence[Row]], markup: Any) -> list[dict[str, An
         says = "cross-entropy on demonstrations, nats per token"
         last = wording.number(warm.points[-1].y)
         curves.append({"title": "Warm start: loss", "says": says, "chart": markup(chart), "last": last})
+    curves += _proxy_curves(rows.get("proxy", []), markup)
     for key, title, says, is_share in CURVES:
         series = _series(rows.get("update", []), key, "update")
         if series.points:
@@ -170,6 +175,23 @@ def _curves(rows: Mapping[str, Sequence[Row]], markup: Any) -> list[dict[str, An
             last = wording.percent(value, 0) if is_share else wording.number(value, 3 if 0 < abs(value) < 0.1 else 2)
             curves.append({"title": title, "says": says, "chart": markup(chart), "last": last})
     return curves
+
+
+def _proxy_curves(rows: Sequence[Row], markup: Any) -> list[dict[str, Any]]:
+    """What a learnt model of rewards thinks of validation attempts, and what execution says of the same ones."""
+    looks = [row for row in rows if row.get("split") == "validation"]
+    if not looks:
+        return []
+    proxy, gold = _series(looks, "proxy", "reward model"), _series(looks, "gold", "passed", style="b")
+    opinion = line_chart([proxy], label="mean opinion of the reward model on validation attempts", size=NARROW)
+    passed = line_chart([gold], label="share of the same attempts that passed", shares=True, size=NARROW)
+    return [
+        {"title": "Proxy", "says": "the reward model's mean opinion of validation attempts", "chart": markup(opinion),
+         "last": wording.number(proxy.points[-1].y)},
+        {"title": "Gold", "says": "share of the same attempts that passed by execution; where it falls while the proxy "
+         "rises, the policy pleases the model and no longer solves tasks", "chart": markup(passed),
+         "last": wording.percent(gold.points[-1].y, 0)},
+    ]  # fmt: skip
 
 
 def _task_grid(store: TrajectoryStore) -> list[dict[str, Any]]:

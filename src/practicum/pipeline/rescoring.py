@@ -166,6 +166,7 @@ def _lay(folder: RunFolder) -> None:
     pending, versions = _read(folder.path / PENDING_FILE), VersionStore(folder.checkpoints)
     rescored = TrajectoryStore(folder.path / FOLDER / pending["from"])
     versions.prune({0})
+    folder.forget_flights()
     folder.truncate_after(0)
     folder.store.move_after(-1, folder.path / "aside" / f"{len(list((folder.path / 'aside').glob('*'))):03d}")
     rates: dict[str, dict[str, float]] = {}

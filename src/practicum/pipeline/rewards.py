@@ -1,4 +1,4 @@
-"""The rewards that train: those of the verdicts, or corrected for the noise of the verdicts.
+"""The rewards that train: those of the verdicts, corrected for their noise, or the opinion of a learnt model.
 
 Owns: `Rewards`, `open_rewards`; `noise.json` in a run folder, the copy of the error rates that the run trains by.
 Invariant: stored verdicts are never changed: a correction exists only on the way to the trainer, and is logged beside
@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from practicum.config.sections import RewardConfig
 from practicum.curation.soundness.noise import read_noise
@@ -25,16 +25,28 @@ from practicum.trajectories.durable import write_atomic
 from practicum.verification.calibration.corrections import Corrected, corrected_reward
 from practicum.verification.calibration.noise import NoiseEstimate, use_problem
 
+if TYPE_CHECKING:
+    from practicum.pipeline.proxy import Proxy
+    from practicum.pipeline.run import Run
+
 NOISE_FILE = "noise.json"
 Show = Callable[[dict[str, Any]], None]
 
 
 class Rewards:
-    """What a run's configuration says about rewards, with the error rates that it names, by task digest."""
+    """What a run's configuration says about rewards, with the error rates that it names, by task digest.
+
+    `proxy` is the model whose opinion trains in place of verdicts, once there is one.
+    """
 
     def __init__(self, config: RewardConfig, estimates: Mapping[str, NoiseEstimate]) -> None:
         self._config = config
         self._estimates = estimates
+        self.proxy: Proxy | None = None
+
+    def spent(self, run: Run) -> bool:
+        """Whether the rewards have nothing more to teach; only a learnt model's opinion comes to that."""
+        return self.proxy is not None and self.proxy.spent(run)
 
     def fit(self, tasks: Sequence[Task], show: Show) -> list[Task]:
         """Those of `tasks` whose verdicts say enough to train on; `show` gets an admission row of each other one."""
@@ -51,6 +63,8 @@ class Rewards:
 
     def corrected(self, trajectories: Sequence[Trajectory], show: Show, *, update: int) -> list[Trajectory]:
         """`trajectories` with the rewards that train; `show` gets a row for each task, raw beside corrected."""
+        if self.proxy is not None:
+            return self.proxy.replaced(trajectories, show, update=update)
         if self._config.correction == "none":
             return list(trajectories)
         changed: list[Trajectory] = []

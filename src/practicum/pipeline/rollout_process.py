@@ -11,8 +11,9 @@ import multiprocessing
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from types import TracebackType
 from typing import Self
 
@@ -26,25 +27,39 @@ from practicum.pipeline.orders import (
     Order,
     Progress,
     Ready,
+    Settled,
     Stop,
+    Told,
     WorkerSetup,
 )
+from practicum.rollouts.attempt import Patience
 
 OnProgress = Callable[[Progress], None]
-_Word = Ready | Progress | Done | Judged | Closed | Failed
-START_S = 60.0
+OnTold = Callable[[Told], None]
+_Heard = Ready | Progress | Told | Done | Judged | Closed
+_Word = _Heard | Failed
+START_S = 600.0  # importing torch on a host that does much else
 STOP_S = 30.0
+_JUDGING_S = Patience().verify_tries * Patience().verify_s + 300.0
 
 
 class RolloutProcess:
-    """A context manager around one worker. `order_s` bounds the silence between two words of the worker."""
+    """A context manager around one worker. Between two words of the worker an attempt may pass, and its judgement."""
 
-    def __init__(self, setup: WorkerSetup, *, order_s: float = 900.0, on_progress: OnProgress | None = None) -> None:
+    def __init__(
+        self,
+        setup: WorkerSetup,
+        *,
+        on_progress: OnProgress | None = None,
+        on_told: OnTold | None = None,
+    ) -> None:
         self._setup = setup
-        self._order_s = order_s
+        self._on_told = on_told
+        self._silence_s = setup.schedule.attempt_s + _JUDGING_S
         self._on_progress = on_progress
         self._answers: dict[str, Done | Judged] = {}
         self._words: queue.SimpleQueue[_Word | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.host: dict[str, str] = {}
         self.closed: Closed | None = None
 
@@ -60,8 +75,10 @@ class RolloutProcess:
         # Read all the time: a worker whose words are not taken cannot go on to its next order.
         self._reader = threading.Thread(target=_take, args=(self._connection, self._words), daemon=True)
         self._reader.start()
+        self._sender = threading.Thread(target=_give, args=(self._connection, self._orders), daemon=True)
+        self._sender.start()
         try:
-            ready = self._hear(START_S)
+            ready = self._hear(START_S, what="has not started after")
         except BaseException:
             self._end()
             raise
@@ -72,18 +89,21 @@ class RolloutProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    def send(self, order: Order | Judge) -> None:
-        """Queue an order; orders are carried out in turn."""
-        try:
-            self._connection.send(order)
-        except OSError as error:
-            raise self._gone() from error
+    def send(self, order: Order | Judge | Settled | Stop) -> None:
+        """Queue an order; orders are begun in turn. Never waits: a worker that takes none is found out by `wait`."""
+        self._orders.put(bytes(ForkingPickler.dumps(order)))
 
     def wait(self, order: str) -> Done:
         """The answer to `order`, whenever it came. Raises what the worker raised, or `TrainerError` on silence."""
         answer = self._answer(order)
         assert isinstance(answer, Done)
         return answer
+
+    def wait_any(self, orders: Collection[str]) -> Done:
+        """The answer to one of `orders`: of those that came, the first. Raises as `wait` does."""
+        while (first := next((name for name in self._answers if name in orders), None)) is None:
+            self._hear_answer()
+        return self.wait(first)
 
     def wait_judged(self, order: str) -> Judged:
         """The same for a `Judge`."""
@@ -93,12 +113,17 @@ class RolloutProcess:
 
     def _answer(self, order: str) -> Done | Judged:
         while order not in self._answers:
-            message = self._hear(self._order_s)
-            if isinstance(message, (Done, Judged)):
-                self._answers[message.order] = message
-            elif isinstance(message, Progress) and self._on_progress is not None:
-                self._on_progress(message)
+            self._hear_answer()
         return self._answers.pop(order)
+
+    def _hear_answer(self) -> None:
+        message = self._hear(self._silence_s)
+        if isinstance(message, (Done, Judged)):
+            self._answers[message.order] = message
+        elif isinstance(message, Progress) and self._on_progress is not None:
+            self._on_progress(message)
+        elif isinstance(message, Told) and self._on_told is not None:
+            self._on_told(message)
 
     def stop(self) -> Closed:
         """End the worker and return its last word. Idempotent."""
@@ -111,20 +136,20 @@ class RolloutProcess:
         return self.closed
 
     def _ask_to_stop(self) -> Closed:
-        self._connection.send(Stop())
+        self.send(Stop())
         deadline = time.monotonic() + STOP_S
         while True:
             message = self._hear(max(0.0, deadline - time.monotonic()))
             if isinstance(message, Closed):
                 return message
 
-    def _hear(self, timeout_s: float) -> Ready | Progress | Done | Judged | Closed:
+    def _hear(self, timeout_s: float, what: str = "has said nothing for") -> _Heard:
         """The next word of the worker; raises the error it reports."""
         try:
             message = self._words.get(timeout=timeout_s)
         except queue.Empty:
             raise TrainerError(
-                f"the rollout worker has said nothing for {timeout_s:.0f} s",
+                f"the rollout worker {what} {timeout_s:.0f} s",
                 fix="look at the machine's load, then continue with --resume",
             ) from None
         if message is None:
@@ -150,7 +175,18 @@ class RolloutProcess:
             self._process.join(5.0)
         # Its end of the connection is closed with it, so the reader has come to the end.
         self._reader.join(5.0)
+        self._orders.put(None)
+        self._sender.join(5.0)
         self._connection.close()
+
+
+def _give(connection: Connection, orders: queue.SimpleQueue[bytes | None]) -> None:
+    """Runs in a thread: send what is queued, until None or until nobody takes it."""
+    while (order := orders.get()) is not None:
+        try:
+            connection.send_bytes(order)
+        except OSError:
+            return  # the reader sees the same end, and tells
 
 
 def _take(connection: Connection, words: queue.SimpleQueue[_Word | None]) -> None:

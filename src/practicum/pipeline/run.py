@@ -19,13 +19,14 @@ from practicum.config import RunConfig
 from practicum.curation.drift import Tally
 from practicum.errors import StoreError
 from practicum.pipeline.console import RunConsole
-from practicum.pipeline.orders import Done
+from practicum.pipeline.orders import Done, Settled
 from practicum.pipeline.rollout_process import RolloutProcess
 from practicum.pipeline.runfolder import RunFolder
 from practicum.pipeline.signals import missing_rows
 from practicum.records.task import Task
 from practicum.records.trajectory import Trajectory
 from practicum.rollouts.attempt import AttemptSpec
+from practicum.rollouts.collector import SPARE
 from practicum.tasks.sampler import SamplerState
 from practicum.telemetry import Meter
 from practicum.trajectories.durable import write_atomic
@@ -44,7 +45,7 @@ class RunState:
 
     Batches of the first `trusted` updates were followed by a good look at the canaries. `tallies` counts by task what
     attempts came to; `attempts_equal` of `attempts` were in groups of one reward, which taught nothing. `sampler` says
-    what the next batch holds.
+    what the next batch holds. `born`: groups in the flow that were begun and have not trained, with their versions.
     """
 
     version: int = 0
@@ -61,6 +62,7 @@ class RunState:
     attempts_equal: int = 0
     faults: dict[str, int] = field(default_factory=dict)
     signals_missing: dict[str, int] = field(default_factory=dict)
+    born: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -95,6 +97,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.versions = VersionStore(self.folder.checkpoints)
+        self._accounted: list[str] = []
         self.renderer = self.trainee.renderer
 
     def show(self, row: dict[str, Any]) -> None:
@@ -105,9 +108,11 @@ class Run:
     def account(self, done: Done, *, update: int) -> list[Trajectory]:
         """Count what an order came to; faults and missing signals get a row each kind. Returns its trajectories."""
         trajectories = list(done.trajectories)
+        self._accounted.append(done.order)
         self.state.episodes += len(trajectories)
         self.state.boxes_created += done.boxes
-        faults = Counter((t.fault.kind, t.fault.message) for t in trajectories if t.fault is not None)
+        lost = (t.fault for t in trajectories if t.fault is not None and t.fault.kind != SPARE)
+        faults = Counter((fault.kind, fault.message) for fault in lost)
         for (kind, message), count in sorted(faults.items()):
             self.state.faults[kind] = self.state.faults.get(kind, 0) + count
             row = {"kind": "fault", "fault": kind, "handled": "masked", "message": message[:500], "count": count}
@@ -125,6 +130,9 @@ class Run:
         self.meter.seconds.clear()
         text = json.dumps(self.state.to_json(), indent=1)
         write_atomic(self.versions.path(self.state.version) / STATE_FILE, text.encode())
+        if self._accounted:  # all of it is in the store, and will not be asked for again
+            self.process.send(Settled(tuple(self._accounted)))
+            self._accounted.clear()
 
 
 def last_state(versions: VersionStore) -> RunState | None:

@@ -9,6 +9,7 @@ Must not know: how the rows are made.
     metrics.jsonl    one JSON object a line (schema: `pipeline.metrics`)
     trajectories/    the store
     checkpoints/     policy versions
+    journal          attempts in flight (`trajectories.journal`)
     tasks/           generated tasks, where the run made its own
     audit.jsonl      hash-chained decisions (`trajectories.chain`)
     summary.json     written once, at the end: its presence says that the run finished
@@ -136,6 +137,10 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def journal_path(self) -> Path:
+        return self.path / "journal"
+
+    @property
     def report_path(self) -> Path:
         return self.path / "report.html"
 
@@ -182,6 +187,10 @@ class RunFolder:
         """
         summary = self.summary() or {}
         return audit.verify(self.audit_path, reaches=summary.get("audit_head"))
+
+    def forget_flights(self) -> None:
+        """Forget the attempts in flight, where the weights they were made with will not come again."""
+        write_atomic(self.journal_path, b"")
 
     def truncate_after(self, update: int) -> None:
         """Set apart every metric row and trajectory file of later updates, and the summary.

@@ -37,7 +37,7 @@ def parse_judge(text: str) -> JudgeConfig:
         try:
             config = RunConfig.model_validate(given)
         except ValidationError as error:
-            raise explain(error, [("--judge", given)]) from None
+            raise explain(error, [("--judge", given)], RunConfig) from None
     else:
         config = load_config(text)
     if config.judge is None:

@@ -8,18 +8,19 @@ Must not know: how a stage works.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from practicum.config import RunConfig
 from practicum.errors import CanaryDeviated, NothingLearned
-from practicum.evaluation.evaluate import EvalResult, compare, summarise
 from practicum.pipeline.canaries import CanaryGuard, forget_suspect, suspect
 from practicum.pipeline.choosing import choose_tasks
 from practicum.pipeline.console import RunConsole
-from practicum.pipeline.learn import evaluate, learn, publish, watch
-from practicum.pipeline.orders import Closed, WorkerSetup
+from practicum.pipeline.feasibility import check_feasible
+from practicum.pipeline.finishing import finish
+from practicum.pipeline.learn import evaluate, learn, not_taken, publish, watch
+from practicum.pipeline.orders import Told, WorkerSetup
 from practicum.pipeline.prepare import (
     ask_admission,
     ask_demonstrations,
@@ -30,6 +31,7 @@ from practicum.pipeline.prepare import (
     train_tokenizer,
     warm_start,
 )
+from practicum.pipeline.proxy import open_proxy
 from practicum.pipeline.quarantine import SET_APART, Quarantine, WentBack
 from practicum.pipeline.report import write_report
 from practicum.pipeline.rescoring import begin_rescored, finish_laying, open_replay
@@ -38,11 +40,11 @@ from practicum.pipeline.rollout_process import RolloutProcess
 from practicum.pipeline.run import Run, RunState, last_state, split_of
 from practicum.pipeline.runfolder import RunFolder
 from practicum.pipeline.signals import check_judge
+from practicum.pipeline.study import gather, study
 from practicum.pipeline.trainee import adapted, base_of, check_model, own_decoder
 from practicum.policies.local.model import use_threads
 from practicum.policies.local.trainee import Trainee
 from practicum.records.task import Task
-from practicum.records.trajectory import Trajectory
 from practicum.training.trainer import Trainer
 from practicum.weights.store import VersionStore
 
@@ -90,7 +92,7 @@ def check_before(config: RunConfig) -> None:
 
 
 def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: bool, started: float) -> dict[str, Any]:
-    state = _where_to_start(folder, config, resumed=resumed)
+    began, state = time.perf_counter(), _where_to_start(folder, config, resumed=resumed)
     tasks_folder = folder.path / TASKS_FOLDER
     if not tasks_folder.is_dir():
         console.phase("Tasks")
@@ -99,33 +101,29 @@ def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: 
         for task, why in laid.left_out.items():
             console.note(f"task {task} is not trained on: {why}")
     tasks = read_tasks(tasks_folder)
+    check_feasible(config, tasks)
     if (note := check_judge(config.judge, tasks)) is not None:
         console.note(note)
     rewards = open_rewards(folder, config.reward)
     trainee = _trainee(config, tasks)
-    setup = WorkerSetup(
-        run_id=folder.id,
-        seed=config.seed,
-        sandbox=config.sandbox,
-        rollout=config.rollout,
-        correct_rate=config.sft.correct_rate,
-        speaker=trainee.speaker,
-        checkpoints=folder.checkpoints,
-        snapshots=folder.path / "snapshots",
-        judge=config.judge,
+    process = RolloutProcess(
+        _worker(folder, config, trainee),
+        on_progress=lambda p: console.doing(f"{p.order}: {p.done}/{p.total}"),
+        on_told=lambda told: _note(folder, console, told),
     )
-    process = RolloutProcess(setup, on_progress=lambda p: console.doing(f"{p.order}: {p.done}/{p.total}"))
     with process:
         run = Run(folder, config, console, process, trainee, {}, open_replay(folder), state or RunState(trusted=-1))
+        run.meter.seconds["preparing"] += time.perf_counter() - began
         quarantine = Quarantine(run, tasks)
         guard = CanaryGuard(run, tasks_folder, quarantine)
-        trainer = Trainer(trainee.model, grad_clip=config.rl.grad_clip)
+        trainer = Trainer(trainee.model, grad_clip=config.rl.grad_clip, tell=lambda reason: not_taken(run, reason))
         if state is None:
             guard.check("start", update=-1)
             _begin(run, trainer, tasks, rewards)
             publish(run, trainer, 0)
             evaluate(run, "test", 0, config.evaluation.test_samples)
             watch(run)
+            gather(run)
             guard.begin()
             guard.check("baseline", update=0)
             run.commit()
@@ -134,19 +132,44 @@ def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: 
             guard.begin()
             guard.check(f"resumed-{state.version}", update=state.version)
             _take_back(run, trainer, state.version)
-        updates_before = run.state.version
-        learn(run, trainer, guard, quarantine, rewards)
-        if run.state.version == updates_before and resumed:
-            raise NothingLearned(
-                f"{folder.path} has made all its {config.rl.updates} updates",
-                fix="start a new run with more: --set rl.updates=N",
-            )
+        _learn(run, trainer, guard, quarantine, rewards, resumed=resumed)
         if run.state.best_version != 0:
             evaluate(run, "test", run.state.best_version, config.evaluation.test_samples, when=run.state.version)
         guard.check("end", update=run.state.version)
         closed = process.stop()
     run.state.boxes_leaked += closed.leaked
-    return _finish(run, closed, time.perf_counter() - started, {task.id: task for task in tasks}, quarantine.names)
+    return finish(run, closed, time.perf_counter() - started, {task.id: task for task in tasks}, quarantine.names)
+
+
+def _learn(
+    run: Run, trainer: Trainer, guard: CanaryGuard, quarantine: Quarantine, rewards: Rewards, *, resumed: bool
+) -> None:
+    """All updates that are left: of a study or by reinforcement, whichever the configuration has any of."""
+    before = run.state.version
+    rewards.proxy = open_proxy(run)
+    study(run, trainer)
+    learn(run, trainer, guard, quarantine, rewards)
+    if run.state.version == before and resumed:
+        raise NothingLearned(
+            f"{run.folder.path} has made all its {run.config.updates} updates",
+            fix="start a new run with more: --set rl.updates=N, or study.updates",
+        )
+
+
+def _worker(folder: RunFolder, config: RunConfig, trainee: Trainee) -> WorkerSetup:
+    return WorkerSetup(
+        run_id=folder.id,
+        seed=config.seed,
+        sandbox=config.sandbox,
+        rollout=config.rollout,
+        correct_rate=config.correct_rate,
+        speaker=trainee.speaker,
+        checkpoints=folder.checkpoints,
+        snapshots=folder.path / "snapshots",
+        journal=folder.journal_path,
+        schedule=config.schedule,
+        judge=config.judge,
+    )
 
 
 def _begin(run: Run, trainer: Trainer, tasks: Sequence[Task], rewards: Rewards) -> None:
@@ -157,7 +180,7 @@ def _begin(run: Run, trainer: Trainer, tasks: Sequence[Task], rewards: Rewards) 
     with run.meter.span("admission"):
         ask_admission(run, "train", training)
         run.tasks = complete({"train": hear_admission(run, "train", training)})
-    orders = ask_demonstrations(run)
+    orders = ask_demonstrations(run, run.config.sft.demonstrations)
     ask_admission(run, "held-out", held_out)
     warm_start(run, trainer, orders)
     with run.meter.span("admission"):
@@ -172,12 +195,13 @@ def _where_to_start(folder: RunFolder, config: RunConfig, *, resumed: bool) -> R
     finish_laying(folder)
     if folder.summary() is not None:
         raise NothingLearned(
-            f"{folder.path} is finished: {config.rl.updates} updates were made",
-            fix="start a new run with more: --set rl.updates=N",
+            f"{folder.path} is finished: {config.updates} updates were made",
+            fix="start a new run with more: --set rl.updates=N, or study.updates",
         )
     versions = VersionStore(folder.checkpoints)
     doubt = suspect(folder)
     if doubt is not None:  # what followed the last good look does not train, and neither do weights that saw it
+        folder.forget_flights()
         versions.prune([version for version in versions.versions() if version <= doubt["trusted"]])
     state = last_state(versions)
     folder.truncate_after(state.version if state else -1)
@@ -190,7 +214,8 @@ def _where_to_start(folder: RunFolder, config: RunConfig, *, resumed: bool) -> R
 
 def _demonstrated(config: RunConfig) -> bool:
     """Whether tasks must be such as can be demonstrated: for a warm start, or to train a tokenizer on."""
-    return config.sft.steps > 0 or config.policy.model is None
+    acted = config.study is not None and config.study.source == "demonstrations"
+    return acted or config.sft.steps > 0 or config.policy.model is None
 
 
 def _trainee(config: RunConfig, tasks: Sequence[Task]) -> Trainee:
@@ -216,58 +241,6 @@ def _admitted(folder: RunFolder, tasks: Sequence[Task]) -> dict[str, list[Task]]
     return complete(splits)
 
 
-def _held_out(folder: RunFolder, without: Set[str], *, first: bool) -> list[Trajectory]:
-    """The attempts at the held-out tasks, those `without`, before (`first`) or after learning."""
-    batches = sorted(folder.store.batches("test"), key=lambda batch: batch.update)
-    return [t for t in folder.store.load(batches[0 if first else -1]) if t.task_id not in without]
-
-
-def _finish(run: Run, closed: Closed, wall_s: float, tasks: dict[str, Task], quarantined: Set[str]) -> dict[str, Any]:
-    folder, state = run.folder, run.state
-    with run.meter.span("report"):
-        before, after = (_held_out(folder, quarantined, first=first) for first in (True, False))
-        difference = compare(before, after)
-        rates = summarise(before), summarise(after)
-    for stage, seconds in run.meter.seconds.items():
-        state.seconds[stage] = state.seconds.get(stage, 0.0) + seconds
-    total = max(wall_s, sum(state.seconds.values()))
-    state.seconds["other"] = total - sum(state.seconds.values())
-    summary: dict[str, Any] = {
-        "run_dir": str(folder.path),
-        "seed": run.config.seed,
-        "wall_s": round(total, 1),
-        "held_out": {
-            "n": rates[1].samples,
-            "before": _rate(rates[0]),
-            "after": _rate(rates[1]),
-            "difference": {"mean": difference.difference, "low": difference.low, "high": difference.high},
-            "p_value": difference.p_value,
-        },
-        "updates": state.version,
-        "chosen_update": state.best_version,
-        "episodes": state.episodes,
-        "boxes": {"created": state.boxes_created, "leaked": state.boxes_leaked},
-        "attempts_on_equal_groups": {"attempts": state.attempts_equal, "of": state.attempts},
-        "quarantined": sorted(quarantined),
-        "faults": dict(state.faults),
-        "faults_handled": {kind: {"masked": count} for kind, count in state.faults.items()},
-        "signals_missing": dict(state.signals_missing),
-        "time": {stage: round(seconds, 1) for stage, seconds in state.seconds.items()},
-        "provenance": dict(run.process.host),
-        "report": str(folder.report_path),
-    }
-    folder.write_summary(summary)
-    write_report(folder, tasks)
-    run.console.summary(summary)
-    for note in closed.notes:
-        run.console.note(note)
-    if run.config.rl.updates and not state.learned:
-        raise NothingLearned(
-            f"none of the {state.version} updates had a group whose attempts differ in reward; see {folder.path}",
-            fix="give the warm start more demonstrations or steps, or the run easier tasks",
-        )
-    return summary
-
-
-def _rate(result: EvalResult) -> dict[str, float]:
-    return {"successes": result.passed, "rate": result.rate, "low": result.low, "high": result.high}
+def _note(folder: RunFolder, console: RunConsole, told: Told) -> None:
+    folder.append_metric(told.row)
+    console.note(f"{told.row['kind']}: {told.row['reason']}")

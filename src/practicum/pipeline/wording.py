@@ -1,6 +1,6 @@
 """Numbers and other people's text, in the words of the console and the report.
 
-Owns: `visible`, `percent`, `interval`, `duration`, `count`, `shares`, `faults_text`.
+Owns: `visible`, `percent`, `interval`, `duration`, `count`, `shares`, `sparkline`, whole lines about a metrics row.
 Invariant: `visible` text holds no control, bidirectional or surrogate character except tab and line break, so what
 a model says can neither steer a terminal nor hide in a page.
 Must not know: where the text goes.
@@ -18,6 +18,7 @@ _HIDDEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufdd0\ufeff"
     "\xad\u115f\u1160\u180e\u3164\uffa0\U000e0000-\U000e0fff]"
 )
+SPARKS = "▁▂▃▄▅▆▇█"
 
 
 def visible(text: str) -> str:
@@ -68,6 +69,34 @@ def number(value: Any, digits: int = 2, *, sign: bool = False) -> str:
     if not isinstance(value, (int, float)):
         return "–"
     return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
+
+
+def sparkline(values: list[float], width: int = 40) -> str:
+    """Shares in [0, 1] as a line of blocks, thinned to `width` by means of neighbours."""
+    step = max(1, -(-len(values) // width))
+    means = [sum(chunk) / len(chunk) for chunk in (values[i : i + step] for i in range(0, len(values), step))]
+    return "".join(SPARKS[min(len(SPARKS) - 1, max(0, int(mean * len(SPARKS))))] for mean in means)
+
+
+def rate_text(row: Mapping[str, Any]) -> str:
+    """The success of an evaluation, of how many attempts, with its interval."""
+    around = interval(row.get("low"), row.get("high"))
+    size = f" of {count(row['n'])} attempts" if row.get("n") else ""
+    return f"{percent(row.get('rate'))}{size}" + (f" ({around})" if around else "")
+
+
+def update_text(row: Mapping[str, Any]) -> str:
+    """What an update came to, as a line; of a study, how well it fits what it learns from."""
+    stages = " ".join(f"{stage} {100 * share:.0f}" for stage, share in shares(row.get("time")))
+    after = f"  {stages} %" if stages else ""
+    if row.get("phase") == "study":
+        apart = f"  pairs told apart {percent(row['accuracy'], 0)}" if row.get("accuracy") is not None else ""
+        return f"loss {number(row.get('loss'), 3)}{apart}"
+    return (
+        f"success {percent(row.get('success'), 0):>5}  reward {number(row.get('reward'), sign=True)}  "
+        f"entropy {number(row.get('entropy'))}  signal {percent(row.get('groups_with_signal'), 0):>5}  "
+        f"{number(row.get('boxes_per_s'), 1)} boxes/s{after}"
+    )
 
 
 def shares(time: Mapping[str, float] | None) -> list[tuple[str, float]]:

@@ -29,13 +29,15 @@ class Message:
 class SamplingParams:
     """How to sample. `temperature` 0 is greedy. `stop_ids` end the sample and are part of it.
 
-    `seed` makes one request reproducible on its own.
+    `seed` makes one request reproducible on its own. `turn` is its number in the conversation, from 0, where the caller
+    knows it: scripts go by it, models do not.
     """
 
     max_tokens: int
     temperature: float = 1.0
     stop_ids: tuple[int, ...] = ()
     seed: int = 0
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,8 @@ def demonstration(task: Task, *, seed: int, correct_rate: float, retry_rate: flo
     """The assistant texts of one demonstration, in order, ending with a submission.
 
     The first repair is right with probability `correct_rate`, otherwise any confusion that applies. After a wrong
-    one in the right place, it is corrected with probability `retry_rate`, where that takes no more context.
+    one in the right place, it is corrected with probability `retry_rate`, where that takes no more context. Where the
+    instruction shows what is to repair, the one action is the repair.
     """
     rng = random.Random(f"demonstration-{task.id}-{seed}")
     repair: dict[str, Any] = task.provenance["edit"]
@@ -70,11 +71,14 @@ def demonstration(task: Task, *, seed: int, correct_rate: float, retry_rate: flo
     source = task.files[path].data.decode()
     edit = right
     luck = rng.random()
+    shown = bool(task.provenance.get("shown"))
     if luck >= correct_rate + (1 - correct_rate) * MISTAKEN:
-        return [texts[0], format_action(Action("submit"))]
+        return [*([] if shown else texts), format_action(Action("submit"))]
     if luck >= correct_rate:
         options = [mistake for mistake in _mistakes(source) if mistake != right]
         edit = rng.choice(options) if options else right
+    if shown:
+        return [_text(path, source, edit)]
     texts += [_text(path, source, edit), check]
     if edit != right and edit.old == right.old and rng.random() < retry_rate:
         applied = _applied(source, edit)

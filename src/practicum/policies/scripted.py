@@ -33,7 +33,8 @@ class ScriptedPolicy:
     """`script(session, turn)` gives the text of each turn, counted from 0; None means that it submits.
 
     Log-probabilities are 0.0 (it was certain) and the version is −1. `trainable` is False: its samples may be
-    imitated, but a ratio against them means nothing. Turns are counted per session, anew each time it is opened.
+    imitated, but a ratio against them means nothing. A turn is the one that the request names (so an episode can be
+    resumed in the middle); those that name none are counted per session, anew each time it is opened.
     """
 
     trainable: ClassVar[bool] = False
@@ -45,7 +46,7 @@ class ScriptedPolicy:
 
     async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str) -> Sampled:
         """Raises `PolicyRefused` where the text does not fit in `params.max_tokens`: half a script is no script."""
-        turn = self._turns.get(session, 0)
+        turn = self._turns.get(session, 0) if params.turn is None else params.turn
         text = self._script(session, turn)
         if text is None:
             text = format_action(Action("submit"))

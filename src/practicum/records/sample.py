@@ -7,6 +7,7 @@ Must not know: losses, advantages' formulae, models.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from practicum.records.trajectory import Trajectory
@@ -31,31 +32,34 @@ class Sample:
     proximal_logprobs: tuple[float, ...] = ()
 
 
-def samples_from(trajectory: Trajectory, advantage: float) -> list[Sample]:
+def samples_from(trajectory: Trajectory, advantage: float | Sequence[float]) -> list[Sample]:
     """Flatten a trajectory into samples, one where every turn's prompt extends the last, else several.
 
-    `advantage` is given to every sampled token. No token is tokenised again.
+    `advantage` is given to every sampled token, or one for each turn to the tokens of that turn. No token is tokenised
+    again.
     """
+    by_turn = [advantage] * len(trajectory.turns) if isinstance(advantage, (int, float)) else advantage
     rows: list[Sample] = []
     ids: list[int] = []
     mask: list[int] = []
     logprobs: list[float] = []
+    credit: list[float] = []
     version = 0
 
     def flush() -> None:
         if any(mask):
-            credit = tuple(advantage * m for m in mask)
-            rows.append(Sample(tuple(ids), tuple(mask), tuple(logprobs), credit, version))
+            rows.append(Sample(tuple(ids), tuple(mask), tuple(logprobs), tuple(credit), version))
 
-    for turn in trajectory.turns:
+    for turn, worth in zip(trajectory.turns, by_turn, strict=True):
         prompt = list(turn.prompt_ids)
         if prompt[: len(ids)] != ids or not ids:
             flush()
-            ids, mask, logprobs, version = [], [], [], turn.policy_version
+            ids, mask, logprobs, credit, version = [], [], [], [], turn.policy_version
         fresh = prompt[len(ids) :]
         ids += [*fresh, *turn.sampled_ids]
         mask += [0] * len(fresh) + [1] * len(turn.sampled_ids)
         logprobs += [0.0] * len(fresh) + list(turn.logprobs)
+        credit += [0.0] * len(fresh) + [worth] * len(turn.sampled_ids)
         version = min(version, turn.policy_version)
     flush()
     return rows

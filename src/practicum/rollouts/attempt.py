@@ -1,6 +1,6 @@
 """One attempt's life: lease a box, act, carry the work out as data, close the box, have it judged elsewhere.
 
-Owns: `AttemptSpec`, `Patience`, `run_attempt`.
+Owns: `roll_out` and `roll_or_park` (all up to the submission), `judge_rolled`, `run_attempt` (both).
 Invariant: the agent's box is dead before the judge's is created; an infrastructure fault masks the attempt and is
 never a reward; what the candidate itself caused is judged as it stands.
 Must not know: what a policy or a provider is made of, training.
@@ -9,97 +9,33 @@ Must not know: what a policy or a provider is made of, training.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import re
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 
-from practicum.errors import (
-    BoxOutOfMemory,
-    BoxPathError,
-    CreateFailed,
-    LayerFailed,
-    PolicyRefused,
-    PracticumError,
-    SandboxDied,
-    SandboxError,
-    SubmissionError,
-    UnsupportedControl,
-    VerifierError,
-)
-from practicum.policies.contract import Message, Policy, Renderer
-from practicum.records.task import Task
-from practicum.records.trajectory import Fault, StopReason, Trajectory, Turn
-from practicum.records.verdict import Finding, Submission, Verdict
+from practicum.errors import PolicyRefused, PracticumError, VerifierError
+from practicum.policies.contract import Policy, Renderer
+from practicum.records.trajectory import Fault, Trajectory
+from practicum.records.verdict import Submission, Verdict
 from practicum.rollouts.harness import Harness
-from practicum.rollouts.session import Session
-from practicum.sandboxes.contract import BoxSpec, Sandbox, SandboxProvider
-from practicum.scheduling.retry import Backoff
+from practicum.rollouts.journalling import Log
+from practicum.rollouts.life import Life
+from practicum.rollouts.spec import AttemptSpec, Parked, Patience, Rolled
+from practicum.sandboxes.contract import SandboxProvider
 from practicum.telemetry import Meter
+from practicum.trajectories.journal import Journal
 from practicum.verification.contract import Verifier
 from practicum.verification.process import conduct
 from practicum.verification.shaping import completed
-from practicum.verification.submission import collect
 
-SOLUTION_MOUNT = "/solution"
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How often, and for how long, infrastructure is tried before an attempt is masked.
-
-    `lives` are whole attempts, each in a fresh box, after a box died; seconds bound one lease, one sample of the
-    policy and one verification. A submission is verified `verify_tries` times before the judge counts as broken.
-    """
-
-    lives: int = 3
-    lease: Backoff = Backoff(tries=4)
-    lease_s: float = 60.0
-    policy: Backoff = Backoff(tries=3)
-    sample_s: float = 300.0
-    verify_tries: int = 2
-    verify_s: float = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptSpec:
-    """One attempt to make: number `index` of group `group_id` at `task`.
-
-    `with_solution` mounts the task's gold read-only at `/solution`, in the agent's box, for the oracle only.
-    `untouched` skips the agent's box: what is judged is the task as it was given. `judged` False leaves the
-    verdict out, for demonstrations, which are imitated and never rewarded.
-    """
-
-    task: Task
-    group_id: str
-    index: int = 0
-    seed: int = 0
-    temperature: float = 1.0
-    with_solution: bool = False
-    untouched: bool = False
-    judged: bool = True
-    patience: Patience = field(default_factory=Patience)
-
-    @property
-    def id(self) -> str:
-        """Name of the attempt and of its conversation, unique where group ids are."""
-        return f"{self.group_id}/{self.index}"
-
-
-@dataclass(slots=True)
-class _Rollout:
-    """What the attempt has come to so far; filled in place, so that a fault keeps the turns before it."""
-
-    session: Session | None = None
-    stop_reason: StopReason = "fault"
-    submission: Submission | None = None
-    verdict: Verdict | None = None
-    meter: Meter = field(default_factory=Meter)
-
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        return self.session.turns if self.session else ()
+__all__ = [
+    "AttemptSpec",
+    "Parked",
+    "Patience",
+    "Rolled",
+    "judge_rolled",
+    "roll_or_park",
+    "roll_out",
+    "run_attempt",
+]
 
 
 async def run_attempt(
@@ -114,187 +50,129 @@ async def run_attempt(
     """Make the attempt and judge it. Cancelling it closes the box that is open, then goes on raising.
 
     Infrastructure faults and refusals of the policy do not raise: they stand on the trajectory. Data errors (of a
-    configuration or a task) do. `cost` holds seconds by stage, ids prompted and sampled, and boxes leased.
+    configuration or a task) do. `cost` holds the meters of `Rolled`, and the seconds of `verify`.
     """
-    rollout = _Rollout()
+    rolled = await roll_out(spec, provider=provider, policy=policy, renderer=renderer, harness=harness)
+    return await judge_rolled(rolled, verifier)
+
+
+async def roll_out(
+    spec: AttemptSpec,
+    *,
+    provider: SandboxProvider,
+    policy: Policy,
+    renderer: Renderer,
+    harness: Harness,
+    journal: Journal | None = None,
+) -> Rolled:
+    """Lease, act, carry out; from `spec.start` on, where it has one. What happens is written ahead to `journal`.
+
+    A box that dies is replaced by one that holds the workspace of the last turn. Raises as `run_attempt` does; an
+    infrastructure fault stands on the result.
+    """
+    rolled = await roll_or_park(
+        spec, provider=provider, policy=policy, renderer=renderer, harness=harness, journal=journal, park=None
+    )
+    assert isinstance(rolled, Rolled)  # nobody asked it to park
+    return rolled
+
+
+async def roll_or_park(
+    spec: AttemptSpec,
+    *,
+    provider: SandboxProvider,
+    policy: Policy,
+    renderer: Renderer,
+    harness: Harness,
+    journal: Journal | None = None,
+    park: asyncio.Event | None,
+) -> Rolled | Parked:
+    """As `roll_out`; once `park` is set, the attempt gives up its box between two turns, to go on later.
+
+    It goes on by rolling out the spec of `Parked`, under whatever policy version there is by then; turns keep theirs.
+    """
+    life = Life(spec, provider, policy, renderer, harness, Log(journal, spec.id), park)
     fault: Fault | None = None
     try:
         if spec.untouched:
-            rollout.stop_reason, rollout.submission = "submitted", Submission(())
-        else:
-            await _live(spec, rollout, provider, policy, renderer, harness)
-        if spec.judged:
-            await _judge(spec, rollout, verifier)
+            life.log.begun(spec)
+            life.stop_reason, life.submission = "submitted", Submission(())
+        elif not await life.live():
+            life.meter.count("parkings")
+            return Parked(replace(spec, start=life.here()))
     except PracticumError as error:
-        if error.category == "data" and not isinstance(error, PolicyRefused):
-            raise
-        fault = Fault(error.kind, error.message)
-    turns = rollout.turns
-    cost = {f"{stage}_s": seconds for stage, seconds in rollout.meter.seconds.items()}
-    for stage in ("generate", "act", "snapshot"):
-        cost[f"{stage}_s"] = sum(turn.timing[stage] for turn in turns)
-    cost["prompt_tokens"] = sum(len(turn.prompt_ids) for turn in turns)
-    cost["sampled_tokens"] = sum(len(turn.sampled_ids) for turn in turns)
-    cost["boxes"] = rollout.meter.counts["boxes"]
-    return Trajectory(
-        id=spec.id,
-        group_id=spec.group_id,
-        task_id=spec.task.id,
-        task_digest=spec.task.digest,
-        turns=turns,
-        stop_reason="fault" if fault else rollout.stop_reason,
-        fault=fault,
-        submission=rollout.submission,
-        verdict=rollout.verdict,
-        cost=cost,
-        seed=spec.seed,
-    )
+        fault = _fault(error)
+    rolled = Rolled(spec, life.turns, life.stop_reason, fault, life.submission, _meters(life), life.refused)
+    life.log.ended(rolled)
+    return rolled
 
 
-async def _live(
-    spec: AttemptSpec,
-    rollout: _Rollout,
-    provider: SandboxProvider,
-    policy: Policy,
-    renderer: Renderer,
-    harness: Harness,
-) -> None:
-    """Act until a life ends without its box dying, or lives are used up.
+async def judge_rolled(rolled: Rolled, verifier: Verifier, journal: Journal | None = None) -> Trajectory:
+    """The record of `rolled` with its verdict: the stored submission is judged, again where the judge failed.
 
-    A box that the policy's own actions drove out of memory is no reason for another life: nothing leaves it, and
-    that is judged.
+    Never rolls out again. A judge that could not decide is a fault on the record; a data error of the judge raises.
     """
-    for life in range(spec.patience.lives):
+    trajectory = rolled.trajectory
+    if rolled.fault is None and rolled.spec.judged:
+        meter = Meter()
+        verdict, fault = None, None
         try:
-            await _live_once(spec, rollout, life, provider, policy, renderer, harness)
-            return
-        except (CreateFailed, UnsupportedControl, BoxPathError):
-            raise
-        except SandboxError as error:
-            if isinstance(error, BoxOutOfMemory):
-                if rollout.session is not None and rollout.session.turns:
-                    finding = Finding("out_of_memory", spec.task.workspace, error.message)
-                    rollout.stop_reason, rollout.submission = "out_of_memory", Submission((), (finding,))
-                    return
-                # Nothing of the policy has run yet.
-                error = SandboxDied(error.message)
-            # The state is lost: replaying turns into another box could end in a different one.
-            rollout.meter.count("boxes_lost")
-            if life + 1 == spec.patience.lives:
-                raise error from None
-
-
-async def _live_once(
-    spec: AttemptSpec,
-    rollout: _Rollout,
-    life: int,
-    provider: SandboxProvider,
-    policy: Policy,
-    renderer: Renderer,
-    harness: Harness,
-) -> None:
-    task, patience = spec.task, spec.patience
-    # Opened before the lease, so that an engine which fills batches waits for this attempt's first request.
-    with ExitStack() as conversation:
-        conversation.enter_context(policy.session(spec.id))
-        rollout.session = Session(
-            policy,
-            renderer,
-            [Message("task", task.instruction)],
-            name=spec.id,
-            budgets=harness.budgets,
-            temperature=spec.temperature,
-            seed=spec.seed,
-            sample_s=patience.sample_s,
-            backoff=patience.policy,
+            with meter.span("verify"):
+                verdict = await _judge(rolled, verifier)
+        except PracticumError as error:
+            fault = _fault(error)
+        trajectory = replace(
+            trajectory,
+            stop_reason="fault" if fault else trajectory.stop_reason,
+            fault=fault,
+            verdict=verdict,
+            cost={**trajectory.cost, "verify_s": meter.seconds["verify"]},
         )
-        async with _leased(_box_spec(spec, life), provider, patience, rollout.meter) as box:
-            stop_reason = await harness.run(rollout.session, box, task)
-            conversation.close()
-            with rollout.meter.span("collect"):
-                submission = await _carry_out(task, box)
-    # Only now is it known that the box was alive to the end, and that it is gone.
-    rollout.stop_reason, rollout.submission = stop_reason, submission
+    if journal is not None:
+        journal.judged(trajectory)
+    return trajectory
 
 
-def _box_spec(spec: AttemptSpec, life: int) -> BoxSpec:
-    task = spec.task
-    # Ids may hold what a folder's name cannot; the digest keeps apart what the cleaning would merge.
-    readable = re.sub(r"[^A-Za-z0-9_-]+", "-", spec.id)[-40:]
-    unique = hashlib.sha256(f"{spec.id}:{spec.seed}:{life}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return BoxSpec(
-        create_id=f"act-{readable.strip('-')}-{unique}",
-        layer=task.layer,
-        workdir=task.workspace,
-        files=task.files,
-        readonly={SOLUTION_MOUNT: task.solution} if spec.with_solution else {},
-        limits=task.limits,
-    )
+def _fault(error: PracticumError) -> Fault:
+    """The fault to record. Data errors go on, but for refusals of the policy."""
+    if error.category == "data" and not isinstance(error, PolicyRefused):
+        raise error
+    return Fault(error.kind, error.message)
 
 
-@asynccontextmanager
-async def _leased(
-    box_spec: BoxSpec, provider: SandboxProvider, patience: Patience, meter: Meter
-) -> AsyncIterator[Sandbox]:
-    """A box, asked for again under the same create id while there is none. Raises `CreateFailed` in the end."""
-    delays = patience.lease.delays(box_spec.create_id)
-    async with AsyncExitStack() as stack:
-        with meter.span("lease"):
-            while True:
-                try:
-                    async with asyncio.timeout(patience.lease_s):
-                        box = await stack.enter_async_context(provider.create(box_spec))
-                    break
-                except TimeoutError:
-                    failure = CreateFailed(f"no box within {patience.lease_s:g} s")
-                except CreateFailed as error:
-                    failure = error
-                meter.count("lease_retries")
-                delay = next(delays, None)
-                if delay is None or isinstance(failure, LayerFailed):  # which trying again would not help
-                    raise failure
-                await asyncio.sleep(delay)
-        meter.count("boxes")
-        yield box
-        with meter.span("close"):
-            await box.close()
+def _meters(life: Life) -> dict[str, float]:
+    turns, found = life.turns, {"boxes": 0.0, **life.spent()}
+    for stage in ("generate", "act", "snapshot"):
+        found[f"{stage}_s"] = sum(turn.timing[stage] for turn in turns)
+    found["prompt_tokens"] = sum(len(turn.prompt_ids) for turn in turns)
+    found["sampled_tokens"] = sum(len(turn.sampled_ids) for turn in turns)
+    return found
 
 
-async def _carry_out(task: Task, box: Sandbox) -> Submission:
-    """What may leave the box. A workspace that cannot be carried out is the candidate's doing: nothing leaves."""
-    try:
-        await box.quiet()  # what it left running could keep the listing from ever being done
-        listing = await box.list_tree(task.workspace, max_bytes=2 * task.limits.disk_bytes)
-        return collect(task, listing)
-    except (BoxPathError, SubmissionError) as error:
-        return Submission((), (Finding("not_collected", task.workspace, error.message),))
-
-
-async def _judge(spec: AttemptSpec, rollout: _Rollout, verifier: Verifier) -> None:
+async def _judge(rolled: Rolled, verifier: Verifier) -> Verdict:
     """Have the stored submission judged, again where the judge failed; never roll out again for that.
 
     Raises `VerifierError` where no try could decide. An `invalid` verdict is the task's fault, and an answer.
     """
-    if rollout.submission is None:
+    spec, patience = rolled.spec, rolled.spec.patience
+    if rolled.submission is None:
         raise VerifierError("there is no submission to judge")
-    patience = spec.patience
-    with rollout.meter.span("verify"):
-        for attempt in range(patience.verify_tries):
-            last = attempt + 1 == patience.verify_tries
-            try:
-                async with asyncio.timeout(patience.verify_s):
-                    rollout.verdict = await verifier.verify(spec.task, rollout.submission)
-            except TimeoutError:
-                if last:
-                    raise VerifierError(f"no verdict within {patience.verify_s:g} s") from None
-                continue
-            except VerifierError:
-                if last:
-                    raise
-                continue
-            if rollout.verdict.status != "unscorable":
-                # Here and not in the verifier, which may give one verdict for equal submissions of several attempts.
-                rollout.verdict = completed(spec.task, rollout.verdict, conduct(spec.task, rollout.turns))
-                return
-        reason = rollout.verdict.reason if rollout.verdict else None
-        raise VerifierError(f"the submission could not be judged: {reason or 'no reason given'}")
+    reason = None
+    for attempt in range(patience.verify_tries):
+        last = attempt + 1 == patience.verify_tries
+        try:
+            async with asyncio.timeout(patience.verify_s):
+                verdict = await verifier.verify(spec.task, rolled.submission)
+        except TimeoutError:
+            if last:
+                raise VerifierError(f"no verdict within {patience.verify_s:g} s") from None
+            continue
+        except VerifierError:
+            if last:
+                raise
+            continue
+        if verdict.status != "unscorable":
+            # Here and not in the verifier, which may give one verdict for equal submissions of several attempts.
+            return completed(spec.task, verdict, conduct(spec.task, rolled.turns))
+        reason = verdict.reason
+    raise VerifierError(f"the submission could not be judged: {reason or 'no reason given'}")

@@ -1,8 +1,9 @@
 """One conversation with a policy: the only place where messages become ids and turns are recorded.
 
-Owns: `Session`, `Reply`, `Budgets`.
+Owns: `Session`, `Budgets`.
 Invariant: the ids recorded as sampled are the ids the policy returned, and each prompt either extends the last
-prompt and sample exactly or starts over; text that was sampled is never encoded again to stand for them.
+prompt and sample exactly or starts over; text that was sampled is never encoded again to stand for them, nor when a
+conversation goes on from recorded turns.
 Must not know: boxes, tools, verdicts.
 """
 
@@ -11,14 +12,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from practicum.errors import PolicyError, PolicyRefused
+from practicum.errors import PolicyError, PolicyRefused, StartRefused
 from practicum.policies.contract import Message, Policy, Renderer, Sampled, SamplingParams
-from practicum.records.trajectory import Action, StopReason, Turn
+from practicum.records.trajectory import StopReason, Turn
 from practicum.scheduling.retry import Backoff
+from practicum.telemetry import now
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +40,6 @@ class Budgets:
 
 TEXT_BUDGETS = Budgets(max_turns=50, max_tokens=128_000, max_context=1_000_000)
 """For `ByteRenderer`, whose ids are bytes: room for a whole script in a turn, and for many observations."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What the policy said in one turn, before anything was done about it.
-
-    `cut` names the budget that ended the sample where it ended without a whole action, else None.
-    """
-
-    prompt_ids: tuple[int, ...]
-    sampled: Sampled
-    text: str
-    action: Action
-    cut: StopReason | None
-    generate_s: float
 
 
 class Session:
@@ -79,19 +65,44 @@ class Session:
         self._policy = policy
         self._renderer = renderer
         self._messages = list(messages)
-        self._name = name
+        self.name = name
         self._budgets = budgets
         self._temperature = temperature
         self._seed = seed
         self._sample_s = sample_s
         self._backoff = backoff or Backoff(tries=3)
         self._turns: list[Turn] = []
+        self._pending: Turn | None = None
         self._prompt = tuple(renderer.start(self._messages))
+
+    def resume(self, turns: Sequence[Turn], pending: Turn | None = None) -> None:
+        """Go on after recorded `turns`, with `pending` sampled already. Only before anything was sampled.
+
+        Raises `StartRefused` where this session would not have shown the policy the very ids on record, or would read
+        other words in what it said.
+        """
+        for turn in [*turns, *([pending] if pending else [])]:
+            if turn.prompt_ids != self._prompt:
+                raise StartRefused(f"turn {turn.index} was sampled after other ids than would be shown here")
+            if self._renderer.decode(turn.sampled_ids) != turn.text:
+                raise StartRefused(f"the ids of turn {turn.index} do not read here as the text on record")
+            if turn is pending:
+                self._pending = pending
+                return
+            try:
+                self._add(turn)
+            except PolicyRefused as error:
+                raise StartRefused(error.message) from error
 
     @property
     def turns(self) -> tuple[Turn, ...]:
         """The turns recorded so far."""
         return tuple(self._turns)
+
+    @property
+    def pending(self) -> Turn | None:
+        """The turn that was sampled and is not recorded yet: its observation and `snapshot_after` are empty."""
+        return self._pending
 
     def limit(self) -> StopReason | None:
         """Why there can be no further turn, or None."""
@@ -99,56 +110,72 @@ class Session:
             return "turn_limit"
         return "context_limit" if len(self._prompt) >= self._budgets.max_context else None
 
-    async def sample(self) -> Reply:
-        """The policy's next words. Raises `PolicyError` once tries are used up, `PolicyRefused` at once."""
+    def cut(self, turn: Turn) -> StopReason | None:
+        """The budget that ended the sample of `turn` where it ended without a whole action, else None."""
+        if turn.stop_reason != "length" or turn.action.tool != "invalid":
+            return None
+        room = self._budgets.max_context - len(turn.prompt_ids)
+        return "context_limit" if room < self._budgets.max_tokens else "token_limit"
+
+    async def sample(self, workspace: str = "") -> Turn:
+        """The policy's next words, said of `workspace` (a digest), which are pending until `record`.
+
+        Where such are pending already, those: nothing is sampled twice. Raises `PolicyError` once tries are used up,
+        `PolicyRefused` at once.
+        """
+        if self._pending is not None:
+            return self._pending
         room = self._budgets.max_context - len(self._prompt)
         params = SamplingParams(
             max_tokens=min(self._budgets.max_tokens, room),
             temperature=self._temperature,
             stop_ids=self._renderer.stop_ids,
             seed=_turn_seed(self._seed, len(self._turns)),
+            turn=len(self._turns),
         )
-        start = time.perf_counter()
+        start = now()
         sampled = await self._sample_patiently(params)
         _check(sampled, params)
         text = self._renderer.decode(sampled.ids)
-        action = self._renderer.parse(text)
-        cut: StopReason | None = None
-        if sampled.stop_reason == "length" and action.tool == "invalid":
-            cut = "context_limit" if room < self._budgets.max_tokens else "token_limit"
-        return Reply(self._prompt, sampled, text, action, cut, time.perf_counter() - start)
+        self._pending = Turn(
+            index=len(self._turns),
+            prompt_ids=self._prompt,
+            sampled_ids=sampled.ids,
+            logprobs=sampled.logprobs,
+            policy_version=sampled.version,
+            stop_reason=sampled.stop_reason,
+            text=text,
+            action=self._renderer.parse(text),
+            observation="",
+            snapshot_before=workspace,
+            snapshot_after="",
+            timing={"generate": now() - start},
+        )
+        return self._pending
 
     def record(
-        self,
-        reply: Reply,
-        *,
-        observation: str,
-        snapshot_before: str,
-        snapshot_after: str,
-        timing: Mapping[str, float],
-        failed: bool | None = None,
+        self, *, observation: str, snapshot_after: str, timing: Mapping[str, float], failed: bool | None = None
     ) -> Turn:
-        """Bind `reply` to what came of it, and prepare the next prompt. `timing` is in seconds by stage."""
-        turn = Turn(
-            index=len(self._turns),
-            prompt_ids=reply.prompt_ids,
-            sampled_ids=reply.sampled.ids,
-            logprobs=reply.sampled.logprobs,
-            policy_version=reply.sampled.version,
-            stop_reason=reply.sampled.stop_reason,
-            text=reply.text,
-            action=reply.action,
+        """Bind what is pending to what came of it, and prepare the next prompt. `timing` is in seconds by stage."""
+        said = self._pending
+        if said is None:
+            raise ValueError("nothing was sampled that could be recorded")
+        turn = replace(
+            said,
             observation=observation,
-            snapshot_before=snapshot_before,
             snapshot_after=snapshot_after,
-            timing={"generate": reply.generate_s, **timing},
+            timing={**said.timing, **timing},
             failed=failed,
         )
-        self._turns.append(turn)
-        fresh = Message("observation", observation)
-        self._messages += [Message("assistant", reply.text), fresh]
-        self._prompt = self._continue(turn, fresh)
+        self._pending = None
+        self._add(turn)
         return turn
+
+    def _add(self, turn: Turn) -> None:
+        self._turns.append(turn)
+        fresh = Message("observation", turn.observation)
+        self._messages += [Message("assistant", turn.text), fresh]
+        self._prompt = self._continue(turn, fresh)
 
     def _continue(self, turn: Turn, fresh: Message) -> tuple[int, ...]:
         prefix = (*turn.prompt_ids, *turn.sampled_ids)
@@ -161,11 +188,11 @@ class Session:
         return tuple(extended)
 
     async def _sample_patiently(self, params: SamplingParams) -> Sampled:
-        delays = self._backoff.delays(f"{self._name}:{params.seed}")
+        delays = self._backoff.delays(f"{self.name}:{params.seed}")
         while True:
             try:
                 async with asyncio.timeout(self._sample_s):
-                    return await self._policy.sample(self._prompt, params, session=self._name)
+                    return await self._policy.sample(self._prompt, params, session=self.name)
             except PolicyRefused:
                 raise
             except TimeoutError:

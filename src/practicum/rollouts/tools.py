@@ -23,6 +23,7 @@ class Workplace:
     """Where a tool works. `left_s` is what remains of the episode's time, `max_chars` bounds observations.
 
     `target` is the one file that the task is about, for an action that names none; None where there is no such file.
+    `action` names what is being done, so that the box does it once.
     """
 
     box: Sandbox
@@ -31,6 +32,7 @@ class Workplace:
     left_s: float
     max_chars: int
     target: str | None = None
+    action: str | None = None
 
 
 Tool = Callable[[Workplace, Mapping[str, str]], Awaitable[Observation]]
@@ -43,7 +45,8 @@ async def run_bash(place: Workplace, arguments: Mapping[str, str]) -> Observatio
     if place.left_s < limit_s:
         timeout_s, note = place.left_s, "stopped: the time of this attempt is over"
     try:
-        result = await place.box.run(["bash", "-c", arguments["command"]], timeout_s=timeout_s, cwd=place.workspace)
+        command = ["bash", "-c", arguments["command"]]
+        result = await place.box.run(command, timeout_s=timeout_s, cwd=place.workspace, action=place.action)
     except BoxPathError as error:
         # The workspace itself is gone: the policy removed it.
         return Observation(f"[{error.message}]", changed=True, failed=True)

@@ -26,6 +26,7 @@ from practicum.errors import (
     WarmEnded,
 )
 from practicum.records.tree import Tree
+from practicum.sandboxes.actions import Actions
 from practicum.sandboxes.commands import Commands
 from practicum.sandboxes.contract import BoxSpec, BoxState, BoxStatus, CommandResult, Listing, Snapshot, SnapshotId
 from practicum.sandboxes.disks import Disk, Frozen
@@ -52,6 +53,7 @@ class Box:
         self._forget = forget
         self._line = Line(name, self._death)
         self._commands = Commands(name, spec, self._ask, limited_by_groups=host.cgroups is not None)
+        self._actions = Actions()
         self._process = BoxProcess(name, host)
         self._furnished: Furnished | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -121,6 +123,7 @@ class Box:
     async def _close(self) -> None:
         self._state = "destroying"
         self._line.hang_up("the box is closed")
+        self._actions.forget()
         await self._process.end(self._unmount)
         self._forget(self)
         self._state = "gone"
@@ -155,9 +158,13 @@ class Box:
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        action: str | None = None,
     ) -> CommandResult:
-        with self._doing("running"):
-            return await self._commands.run(command, timeout_s, stdin, env or {}, cwd)
+        async def carry_out() -> CommandResult:
+            with self._doing("running"):
+                return await self._commands.run(command, timeout_s, stdin, env or {}, cwd)
+
+        return await self._actions.once(action, carry_out)
 
     async def run_warm(
         self, arguments: Sequence[str], *, timeout_s: float, stdin: bytes | None = None
@@ -196,8 +203,14 @@ class Box:
     # --- states of the disk -------------------------------------------------------------------------------
 
     async def save(self) -> SnapshotId:
-        listing = await self.list_tree(self._spec.workdir, max_bytes=self._spec.limits.disk_bytes)
+        listing = await self._workspace()
+        if listing.irregular:
+            path, kind = min(listing.irregular.items())
+            raise BoxPathError(f"cannot save {self._spec.workdir!r}: {path!r} in it is no plain file ({kind})")
         return self._host.snapshots.put(listing.files)
+
+    async def _workspace(self) -> Listing:
+        return await self.list_tree(self._spec.workdir, max_bytes=self._spec.limits.disk_bytes)
 
     async def supply(self, readonly: Mapping[str, Tree]) -> None:
         self._refuse_while_busy("supplying files")
@@ -226,7 +239,7 @@ class Box:
                 async with self._becoming("frozen", unless=lambda: not disk.broken):
                     frozen: Frozen | str = disk.stack()
             else:  # what runs has files open, which must stay its own
-                frozen = await self.save()
+                frozen = self._host.snapshots.put((await self._workspace()).files)
         snapshot = Snapshot(f"{self._name}/{uuid.uuid4().hex[:12]}", self._spec.workdir, self._commands.env, running)
         self._host.keep(snapshot.id, frozen)
         return snapshot
@@ -240,6 +253,7 @@ class Box:
         frozen = self._host.frozen.get(snapshot.id)
         if frozen is None:
             raise CreateFailed(f"there is no snapshot {snapshot.id}")
+        self._actions.forget()
         async with self._becoming("restored"):
             files = self._host.snapshots.get(frozen) if isinstance(frozen, str) else {}
             if self._disk is None:
@@ -254,6 +268,7 @@ class Box:
 
     async def reset(self) -> None:
         self._refuse_while_busy("a reset")
+        self._actions.forget()
         async with self._becoming("reset"):
             await self._reset()
 

@@ -36,6 +36,19 @@ async def _not_executable(provider: SandboxProvider) -> None:
         expect((await box.run(["true"], timeout_s=10, cwd="/nowhere")).exit_code != 0, "ran in a missing folder")
 
 
+@check("an action that is asked for again is carried out once", "isolation", "reset")
+async def _once(provider: SandboxProvider) -> None:
+    async with provider.create(spec()) as box:
+        add = ["sh", "-c", "echo x >> f; cat f"]
+        first = await box.run(add, timeout_s=10, action="a/1")
+        expect(await box.run(add, timeout_s=10, action="a/1") == first, "asked again, it gave another result")
+        both = await asyncio.gather(*(box.run(add, timeout_s=10, action="a/2") for _ in range(2)))
+        expect(both[0] == both[1], "asked twice at once, it gave two results")
+        expect((await box.read("f", max_bytes=10)) == b"x\nx\n", "it was carried out more than once")
+        await box.reset()
+        expect((await box.run(add, timeout_s=10, action="a/1")).stdout == b"x\n", "a reset box remembers")
+
+
 @check("standard output and error stay apart", "isolation")
 async def _streams(provider: SandboxProvider) -> None:
     async with provider.create(spec()) as box:
@@ -119,6 +132,15 @@ async def _links(provider: SandboxProvider) -> None:
         listing = await box.list_tree("/app", max_bytes=1000)
         expect(set(listing.files) == {"real", "d/f", "in"}, f"listed {sorted(listing.files)}")
         expect(set(listing.irregular) == {"out", "dir", "broken"}, f"irregular {dict(listing.irregular)}")
+
+
+@check("a workspace that holds more than files is not saved", "isolation", "snapshot")
+async def _not_saved(provider: SandboxProvider) -> None:
+    async with provider.create(spec()) as box:
+        await sh(box, "echo 1 > f; ln -s f link")
+        await refuses(box.save(), BoxPathError, "saving a link")
+        await sh(box, "rm link")
+        expect(provider.snapshots.get(await box.save()) == {"f": File(b"1\n")}, "it was not saved without the link")
 
 
 @check("pipes, sockets and closed folders are named, not opened", "isolation")

@@ -137,10 +137,13 @@ class Sandbox(Protocol):
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        action: str | None = None,
     ) -> CommandResult:
         """Run `command` (an argv); when it ends or times out, its whole process group is gone.
 
-        stdin is empty by default. A background child that left the group dies with the box.
+        stdin is empty by default. A background child that left the group dies with the box. A request that names an
+        `action` which the box has carried out lately returns the result of that time: whoever did not hear an answer
+        may ask again. `SandboxError` where that action was cut short, since nobody knows what it had done.
         """
         ...
 
@@ -170,7 +173,10 @@ class Sandbox(Protocol):
         ...
 
     async def save(self) -> SnapshotId:
-        """Keep the workspace as it is now, by content, in the provider's store. Costs with its size."""
+        """Keep the workspace as it is now, by content, in the provider's store. Costs with its size.
+
+        `BoxPathError` where it holds what is no plain file, which a box made from what was saved would not have.
+        """
         ...
 
     async def snapshot(self) -> Snapshot:

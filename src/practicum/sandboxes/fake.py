@@ -18,6 +18,7 @@ from dataclasses import replace
 from practicum import errors
 from practicum.errors import BoxPathError, CreateFailed, SandboxDied
 from practicum.records.tree import File, Tree
+from practicum.sandboxes.actions import Actions
 from practicum.sandboxes.contract import (
     BoxSpec,
     BoxStatus,
@@ -41,6 +42,7 @@ class FakeBox:
         self._spec = spec
         self._provider = provider
         self._lock = asyncio.Lock()
+        self._actions = Actions()
         self._closed = False
         self._start = {f"{spec.workdir}/{path}": file for path, file in spec.files.items()}
         self._files = dict(self._start)
@@ -58,11 +60,17 @@ class FakeBox:
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        action: str | None = None,
+    ) -> CommandResult:
+        self._check_open()
+        return await self._actions.once(action, lambda: self._run(command, timeout_s, stdin, env or {}, cwd))
+
+    async def _run(
+        self, command: Sequence[str], timeout_s: float, stdin: bytes | None, env: Mapping[str, str], cwd: str | None
     ) -> CommandResult:
         if not command:
             raise ValueError("a command needs at least its program")
-        self._check_open()
-        environment = BASE_ENV | dict(self._spec.env) | dict(env or {})
+        environment = BASE_ENV | dict(self._spec.env) | dict(env)
         if has_nul(command, environment, cwd or ""):
             return NUL_RESULT
         program = self._provider.programs.get(command[0].rpartition("/")[2])
@@ -173,10 +181,12 @@ class FakeBox:
         if snapshot.id not in self._provider.frozen:
             raise CreateFailed(f"there is no snapshot {snapshot.id}")
         self._files = dict(self._provider.frozen[snapshot.id])
+        self._actions.forget()
 
     async def reset(self) -> None:
         self._refuse_while_busy("a reset")
         self._files = dict(self._start)
+        self._actions.forget()
 
     def begin_at(self, files: Mapping[str, File]) -> None:
         """Hold these files, by absolute path, now and after a reset."""

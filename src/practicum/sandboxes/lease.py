@@ -94,8 +94,10 @@ class Leased:
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        action: str | None = None,
     ) -> CommandResult:
-        return self._seen(await self._open().run(command, timeout_s=timeout_s, stdin=stdin, env=env, cwd=cwd))
+        box = self._open()
+        return self._seen(await box.run(command, timeout_s=timeout_s, stdin=stdin, env=env, cwd=cwd, action=action))
 
     async def run_warm(
         self, arguments: Sequence[str], *, timeout_s: float, stdin: bytes | None = None

@@ -48,11 +48,16 @@ class LossSum:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss as data: `compute`, the unit over which the batch averages it, and the further streams that it needs."""
+    """A loss as data: `compute`, the unit over which the batch averages it, and the further streams that it needs.
+
+    Losses of one `name` are of one scale: a step's is compared with those of the steps before it. Without a name the
+    value says nothing of how well the model does (a surrogate's, whose sign and size are those of the advantages).
+    """
 
     compute: Callable[[TokenStreams], LossSum]
     unit: Unit = "token"
     needs: frozenset[Literal["reference", "proximal"]] = frozenset()
+    name: str = ""
 
     def __call__(self, streams: TokenStreams) -> LossSum:
         return self.compute(streams)
@@ -62,7 +67,7 @@ def _cross_entropy(streams: TokenStreams) -> LossSum:
     return LossSum(-(streams.advantages * streams.logprobs).sum(), {"entropy": float(streams.entropies.detach().sum())})
 
 
-cross_entropy = Loss(_cross_entropy)
+cross_entropy = Loss(_cross_entropy, name="cross-entropy")
 """Negative log-likelihood, each token weighted by its `advantages` entry (supervised fine-tuning)."""
 
 

@@ -1,6 +1,6 @@
 """Which update is made: the names that a configuration uses, and what they stand for.
 
-Owns: `LOSSES`, `ADVANTAGES`, `Method`, `method_of`.
+Owns: `LOSSES`, `ADVANTAGES`, `STUDIES`, `Method`, `method_of`.
 Invariant: every name of the configuration is in a table here; what is laid around a loss is laid in one order, the
 importance correction inside and the penalty for leaving the reference outside.
 Must not know: models, how samples were made.
@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from practicum.config.learning import RlConfig
+from practicum.config.learning import RlConfig, StudyConfig
 from practicum.training.advantages import Credits, Rewards, batch_advantages, group_advantages, leave_one_out
-from practicum.training.losses import Loss, clipped_policy_gradient
+from practicum.training.losses import Loss, clipped_policy_gradient, cross_entropy
+from practicum.training.preference import direct_preference, simple_preference
 from practicum.training.surrogates import (
     Level,
     Mode,
@@ -41,6 +42,11 @@ LOSSES: Mapping[str, Callable[[RlConfig], Loss]] = {
     "ppo": _ppo,
     "gspo": lambda rl: group_sequence_policy(clip_low=rl.clip_low, clip_high=rl.clip_high),
     "cispo": lambda rl: clipped_importance_sampling(clip_low=rl.clip_low, clip_high=rl.clip_high),
+}
+STUDIES: Mapping[str, Callable[[StudyConfig], Loss]] = {
+    "cross-entropy": lambda study: cross_entropy,
+    "dpo": lambda study: direct_preference(beta=study.beta, label_smoothing=study.label_smoothing),
+    "simpo": lambda study: simple_preference(beta=study.beta, gamma=study.gamma),
 }
 ADVANTAGES: Mapping[str, Advantages] = {
     "group": by_group(group_advantages),

@@ -30,7 +30,7 @@ def direct_preference(*, beta: float, label_smoothing: float = 0.0) -> Loss:
         margin = beta * (gained[0::2] - gained[1::2])
         return _of_margin(margin, label_smoothing)
 
-    return Loss(loss, unit="pair", needs=frozenset({"reference"}))
+    return Loss(loss, unit="pair", needs=frozenset({"reference"}), name="dpo")
 
 
 def simple_preference(*, beta: float, gamma: float) -> Loss:
@@ -40,7 +40,7 @@ def simple_preference(*, beta: float, gamma: float) -> Loss:
         means = sequence_means(streams.logprobs, streams.sequences)
         return _of_margin(beta * (means[0::2] - means[1::2]) - gamma, 0.0)
 
-    return Loss(loss, unit="pair")
+    return Loss(loss, unit="pair", name="simpo")
 
 
 def bradley_terry(scores: Tensor, *, margin: float = 0.0) -> LossSum:
@@ -49,6 +49,10 @@ def bradley_terry(scores: Tensor, *, margin: float = 0.0) -> LossSum:
     `Σ −log σ(s_chosen − s_rejected − margin)`: Bradley and Terry (1952); Llama 2's margin (arXiv 2307.09288, eq. 2).
     """
     return _of_margin(scores[0::2] - scores[1::2] - margin, 0.0)
+
+
+bradley_terry_loss = Loss(lambda streams: bradley_terry(streams.logprobs), unit="pair", name="bradley-terry")
+"""`bradley_terry` for a trainer that reads scores in place of log-probabilities (`reward_model.read_scores`)."""
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: float) -> LossSum:

@@ -1,14 +1,14 @@
 """Log-probabilities that a model gives to tokens that are already there.
 
-Owns: `token_scores`, `scored`.
+Owns: `token_scores`, `token_streams`, `scored`.
 Invariant: a token is scored from the hidden state before it, under the temperature that it was sampled at; the same
 arithmetic serves the loss and the streams that are recorded for it.
-Must not know: losses, optimisers.
+Must not know: what a loss makes of them, optimisers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -18,17 +18,35 @@ from torch import Tensor
 from practicum.policies.local.model import Decoder
 from practicum.records.sample import Sample
 from practicum.training.batching import MicroBatch, micro_batches
+from practicum.training.losses import TokenStreams
+
+Reading = Callable[[Decoder, MicroBatch, float], TokenStreams]
+"""What a model is asked about a micro-batch, at a temperature: the streams that a loss is given."""
 
 
 def token_scores(model: Decoder, batch: MicroBatch, temperature: float) -> tuple[Tensor, Tensor]:
     """Log-probabilities and entropies [N] of the trained tokens of `batch`, with gradient."""
-    hidden = model(batch.ids)
+    hidden = model(batch.ids, batch.lengths)
     # The hidden state before a token predicts it; only trained tokens pay for the vocabulary.
-    logits = model.logits(hidden[batch.rows, batch.columns - 1]) / temperature
-    logprobs = logits.log_softmax(-1)
+    logits = model.logits(hidden[batch.trained - 1]) / temperature
+    # In fewer bits than these log-probabilities would be off by more than a step changes them.
+    logprobs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
     entropies = -(logprobs.exp() * logprobs).sum(-1)
-    targets = batch.ids[batch.rows, batch.columns]
-    return logprobs.gather(-1, targets[:, None]).squeeze(-1), entropies
+    return logprobs.gather(-1, batch.ids[batch.trained, None]).squeeze(-1), entropies
+
+
+def token_streams(model: Decoder, batch: MicroBatch, temperature: float) -> TokenStreams:
+    """The streams of `batch` for the losses of a policy."""
+    logprobs, entropies = token_scores(model, batch, temperature)
+    return TokenStreams(
+        logprobs,
+        entropies,
+        batch.behaviour_logprobs,
+        batch.advantages,
+        batch.rows,
+        batch.reference_logprobs,
+        batch.proximal_logprobs,
+    )
 
 
 @torch.no_grad()

@@ -35,7 +35,7 @@ def to_table(batch: Sequence[Trajectory], *, phase: str, update: int) -> Any:
     """A `pyarrow.Table` with one row per trajectory. Raises `StoreError` for what no column can hold."""
     import pyarrow as pa
 
-    rows = [_row(trajectory, phase, update) for trajectory in batch]
+    rows = [row_of(trajectory, phase, update) for trajectory in batch]
     metadata = {
         b"practicum.schema": str(SCHEMA_VERSION).encode(),
         b"practicum.phase": phase.encode(),
@@ -49,7 +49,7 @@ def to_table(batch: Sequence[Trajectory], *, phase: str, update: int) -> Any:
 
 def from_table(table: Any) -> list[Trajectory]:
     """The trajectories in a table made by `to_table`."""
-    return [_trajectory(row) for row in table.to_pylist()]
+    return [trajectory_of(row) for row in table.to_pylist()]
 
 
 @cache
@@ -112,7 +112,8 @@ def unpack(text: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
-def _row(trajectory: Trajectory, phase: str, update: int) -> Row:
+def row_of(trajectory: Trajectory, phase: str, update: int) -> Row:
+    """`trajectory` as plain data: one row of the table."""
     fault, verdict, submission = trajectory.fault, trajectory.verdict, trajectory.submission
     return {
         "id": pack(trajectory.id),
@@ -134,11 +135,12 @@ def _row(trajectory: Trajectory, phase: str, update: int) -> Row:
         "cost": _numbers(trajectory.cost),
         "submission": _submission_row(submission) if submission else None,
         "verdict": _verdict_row(trajectory.id, verdict) if verdict else None,
-        "turns": _turn_rows(trajectory.turns),
+        "turns": turn_rows(trajectory.turns),
     }
 
 
-def _turn_rows(turns: Sequence[Turn]) -> list[Row]:
+def turn_rows(turns: Sequence[Turn]) -> list[Row]:
+    """Turns that follow each other as plain data."""
     rows: list[Row] = []
     seen: tuple[int, ...] = ()
     for turn in turns:
@@ -213,13 +215,14 @@ def _numbers(mapping: Mapping[str, float]) -> list[tuple[str, float]]:
     return [(pack(key), value) for key, value in mapping.items()]
 
 
-def _trajectory(row: Row) -> Trajectory:
+def trajectory_of(row: Row) -> Trajectory:
+    """The inverse of `row_of`."""
     return Trajectory(
         id=unpack(row["id"]),
         group_id=unpack(row["group_id"]),
         task_id=unpack(row["task_id"]),
         task_digest=unpack(row["task_digest"]),
-        turns=_turns(row["turns"]),
+        turns=turns_of(row["turns"]),
         stop_reason=row["stop_reason"],
         fault=None if row["fault_kind"] is None else Fault(unpack(row["fault_kind"]), unpack(row["fault_message"])),
         submission=None if row["submission"] is None else _submission(row["submission"]),
@@ -229,7 +232,8 @@ def _trajectory(row: Row) -> Trajectory:
     )
 
 
-def _turns(rows: Sequence[Row]) -> tuple[Turn, ...]:
+def turns_of(rows: Sequence[Row]) -> tuple[Turn, ...]:
+    """The inverse of `turn_rows`."""
     turns: list[Turn] = []
     seen: tuple[int, ...] = ()
     for row in rows:

@@ -11,6 +11,7 @@ Must not know: rollouts, policies, how runners work inside.
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 import secrets
 import time
@@ -31,6 +32,7 @@ from practicum.records.tree import Tree
 from practicum.records.verdict import Finding, Submission, Verdict
 from practicum.sandboxes.contract import SandboxProvider
 from practicum.verification.cases import Case
+from practicum.verification.certainty import certain
 from practicum.verification.runners.drivers import JUDGE, Drivers
 from practicum.verification.runners.harbor import run_harbor
 from practicum.verification.runners.plain import fresh_cases, frozen_cases, run_plain
@@ -39,17 +41,14 @@ from practicum.verification.runners.scripts import run_scripts
 from practicum.verification.runners.suites import run_suite
 from practicum.verification.runners.variants import run_variants
 from practicum.verification.seen import BoxesLost, Seen, lost_to_the_host
-from practicum.verification.sentinels.reading import Point, repeated
 from practicum.verification.sources import source_digest
 from practicum.verification.submission import judged_files
-from practicum.verification.trial import Trial, box_spec, tests_s, trial_of, warm_driver
+from practicum.verification.trial import Trial, Trials, box_spec, tests_s, warm_driver
 from practicum.verification.verdicts import VerdictMaker, task_problem, told
 
 SCHEMA = "execution/1"
 _ATTEMPTS = 2
 _BOX_S = 60.0  # what a judge's box may take beyond its commands before it counts as lost
-_CONFIRMATIONS = 2  # of a suspicion; one is enough where nobody could have told the answers apart
-_MAX_CONTRADICTIONS = 10  # that are told one by one
 
 
 class ExecutionVerifier:
@@ -58,7 +57,8 @@ class ExecutionVerifier:
     At most `max_concurrent` submissions are judged at a time. `seed` decides, with task and submission, the order
     of cases and the fresh ones. `drivers` spares compiling them anew where another verifier has done so. `env`
     changes variables of the boxes in which submissions are judged, to measure what depends on them. `lot` repeats
-    the lots of sentinels of a judgement whose nonce is known, at one of their turns; by default they are fresh ones.
+    the lots of sentinels of a judgement whose nonce is known, at one of their turns, and only these; by default they
+    are fresh ones, as often as it takes (`certainty`).
     With `warm`, drivers are copies of a process that boxes keep, from the second judgement of a kind on: worth it where
     boxes are leased more than once.
     """
@@ -82,8 +82,19 @@ class ExecutionVerifier:
         self._seed = seed
         self._env = dict(env or {})
         self._lot = lot
+        self._once = lot is not None
+        self._trials = Trials(0)
         self._warm = warm
         self._kinds: set[tuple[str | Recipe, tuple[str, ...]]] = set()  # of judgement that came up before
+
+    def repeating(self, nonce: str, trials: Trials, *, once: bool = True) -> ExecutionVerifier:
+        """This verifier, permits and drivers included, with the lots of `nonce` each time, which is cheaper.
+
+        Only for work that cannot know the lots from what was judged before. `once`: it is honest, and tries no luck.
+        """
+        twin = copy.copy(self)
+        twin._lot, twin._once, twin._trials = (nonce, 0), once, trials
+        return twin
 
     @property
     def version(self) -> str:
@@ -122,16 +133,20 @@ class ExecutionVerifier:
             return making.unscorable(f"the case generator's box was lost: {error}")
         # Not from the seed: what a submission can work out for itself, it can answer. The verdict says what it was.
         nonce, turn = self._lot or (secrets.token_hex(8), 0)
-        trial = trial_of(task, cases, nonce, turn)
+        trial = self._trials.of(task, cases, nonce, turn)
         seen: Seen | Verdict = await self._settled(task, files, trial, rng, making)
         if isinstance(seen, Verdict):
             return seen
         assert seen.report is not None
         making.drawn(nonce)
-        answers = seen.report.answers
-        if answers is None or not answers.suspicious:
+        if seen.report.answers is None:
             return making.reported(seen.report, seen.seconds)
-        return await self._confirm(task, files, (nonce, turn), rng, making, seen)
+
+        async def ask(nonce: str, turn: int) -> Seen | Verdict:
+            return await self._settled(task, files, self._trials.of(task, ([], []), nonce, turn), rng, making)
+
+        report = await certain(seen.report, task.verification, (nonce, turn), ask, once=self._once)
+        return report if isinstance(report, Verdict) else making.reported(report, seen.seconds)
 
     async def _settled(
         self, task: Task, files: Tree, trial: Trial, rng: random.Random, making: VerdictMaker
@@ -149,35 +164,6 @@ class ExecutionVerifier:
         if seen.report.undecided is not None:
             return await self._blame(task, files, trial, rng, making, seen.report.undecided)
         return seen
-
-    async def _confirm(
-        self, task: Task, files: Tree, lot: tuple[str, int], rng: random.Random, making: VerdictMaker, first: Seen
-    ) -> Verdict:
-        """Judge again, in a fresh box, in another order and with other wrong answers: what comes again is proven."""
-        assert first.report is not None
-        assert first.report.answers is not None
-        proven: dict[Point, str] | None = None
-        statuses = dict(first.report.statuses)
-        for turn in range(lot[1] + 1, lot[1] + 1 + _CONFIRMATIONS):
-            seen = await self._settled(task, files, trial_of(task, ([], []), lot[0], turn), rng, making)
-            if isinstance(seen, Verdict):
-                return seen
-            assert seen.report is not None
-            assert seen.report.answers is not None
-            again = repeated(first.report.answers, seen.report.answers)
-            proven = again if proven is None else {point: why for point, why in proven.items() if point in again}
-            for name in statuses:
-                if seen.report.statuses.get(name) != "passed":
-                    statuses[name] = "failed"
-            if not proven or proven.keys() & first.report.answers.strong:
-                break
-        shown = list((proven or first.report.answers.contradictions).items())[:_MAX_CONTRADICTIONS]
-        findings = [
-            Finding("sentinel", point[0], why, "tamper") if proven else Finding("flaky_contradiction", point[0], why)
-            for point, why in shown
-        ]
-        report = replace(first.report, statuses=statuses, findings=(*first.report.findings, *findings))
-        return making.reported(report, first.seconds)
 
     async def _cases(self, task: Task, rng: random.Random) -> tuple[list[Case], list[Case]]:
         """Frozen and fresh cases of a plain task; a lost generator's box is tried once more."""

@@ -1,7 +1,7 @@
 """What a submission is asked in one box, and what that box is made of.
 
-Owns: `Trial`, `trial_of`, `tests_s`, `box_spec`, `warm_driver`. Invariant: whatever could tell the right answers stays
-out of the box. Pure. Must not know: how a box is run.
+Owns: `Trial`, `Trials`, `tests_s`, `box_spec`, `warm_driver`.
+Invariant: whatever could tell the right answers stays out of the box. Must not know: how a box is run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from practicum.records.task import MIB, Task
+from practicum.records.task import MIB, Task, Verification
 from practicum.records.tree import Tree
 from practicum.sandboxes.contract import BoxSpec
 from practicum.verification.cases import Case
@@ -33,10 +33,29 @@ class Trial:
     guarded: Guarded | None = None
 
 
-def trial_of(task: Task, cases: tuple[Sequence[Case], Sequence[Case]], nonce: str, turn: int) -> Trial:
-    """The trial with these cases, or with the lots that `nonce` and `turn` decide."""
-    check = task.verification
-    return Trial(*cases, guard(check, nonce, turn) if check.runner in ("pytest", "unittest") else None)
+class Trials:
+    """Makes trials, and keeps the files of the last `most`: rewriting tests takes longer than running many of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[tuple[object, ...], tuple[Tree, Guarded]] = {}
+
+    def of(self, task: Task, cases: tuple[Sequence[Case], Sequence[Case]], nonce: str, turn: int) -> Trial:
+        """The trial with these cases, or with the lots that `nonce` and `turn` decide."""
+        check = task.verification
+        return Trial(*cases, self._guarded(check, nonce, turn) if check.runner in ("pytest", "unittest") else None)
+
+    def _guarded(self, check: Verification, nonce: str, turn: int) -> Guarded:
+        if not self._most:
+            return guard(check, nonce, turn)
+        # By identity of the files, which are kept beside it: comparing them would take as long as it saves.
+        asked = (check.runner, check.files, check.fail_to_pass, check.pass_to_pass, check.unguarded)
+        key = (id(check.tests), asked, nonce, turn)
+        if key not in self._kept:
+            if len(self._kept) == self._most:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = check.tests, guard(check, nonce, turn)
+        return self._kept[key][1]
 
 
 def tests_s(task: Task, trial: Trial) -> float:

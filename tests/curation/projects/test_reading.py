@@ -172,3 +172,22 @@ def test_archives_are_bounded(tmp_path: Path) -> None:
     (tmp_path / "torn-1.tar.gz").write_bytes(b"\x1f\x8b nothing")
     with pytest.raises(TaskError, match="cannot be read as an archive"):
         read_project(tmp_path / "torn-1.tar.gz")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"space/shop/__init__.py": "", "space/shop/prices.py": "def total(x):\n    return sum(x)\n"},
+        {"space/shop.py": "def total(x):\n    return sum(x)\n"},
+    ],
+    ids=["a package in it", "a module in it"],
+)
+def test_namespace_packages(changes: dict[str, str], write_project: WriteProject) -> None:
+    """A folder at the top without `__init__.py` is a package where tests import it, and else is not."""
+    gone = dict.fromkeys((f"src/shop/{name}.py" for name in ("__init__", "prices", "words")), None)
+    gone |= dict.fromkeys(("tests/test_prices.py", "tests/test_words.py"), None)
+    test = "from space import shop\n\n\ndef test_it():\n    assert shop\n"
+    found = read_project(write_project({**gone, **changes, "tests/test_space.py": test, "other/thing.py": "X = 1\n"}))
+    assert set(found.sources) == set(changes)
+    with pytest.raises(TaskError, match="none that tests import by its name"):
+        read_project(write_project({**gone, **changes, "tests/test_space.py": "def test_it():\n    pass\n"}))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from practicum.curation.projects.measured import Measured
 from practicum.curation.projects.project import Project
 from practicum.curation.projects.reading import read_project
 from practicum.curation.projects.steadiness import Survey, judged, survey
@@ -17,6 +19,7 @@ from practicum.sandboxes.contract import SandboxProvider
 if TYPE_CHECKING:
     from curation.projects.conftest import WriteProject
 
+PASSING = ("tests/test_prices.py::test_total", "tests/test_words.py::WordsTest::test_shout")
 UNSTEADY = """import sys
 from shop import total
 
@@ -88,3 +91,23 @@ def test_a_suite_that_mostly_fails_is_refused(
     project = read_project(write_project({"tests/test_failing.py": failing}))
     with pytest.raises(TaskError, match=r"only 6 of its 16 tests pass.*missing"):
         runner.run(_survey(provider, project))
+
+
+@pytest.mark.parametrize("how", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
+def test_a_test_that_ends_the_interpreter_costs_no_other(
+    how: str, write_project: WriteProject, boxes: tuple[asyncio.Runner, SandboxProvider], tmp_path: Path
+) -> None:
+    """It is left out and named, the rest is run without it; and so it stays where the runs were kept."""
+    runner, provider = boxes
+    ending = f"import os\n\n\ndef test_before():\n    pass\n\n\ndef test_ends():\n    {how}\n\n\n"
+    ending += "def test_after():\n    pass\n"
+    project = read_project(write_project({"tests/test_ending.py": ending, "tests/test_words_2.py": "import nothing\n"}))
+    measured = Measured(tmp_path / "measured", project.digest)
+
+    async def both() -> list[Survey]:
+        async with open_testbed(provider, project, concurrent=1) as testbed:
+            return [await survey(testbed, measured=measured) for _ in range(2)]
+
+    for found in runner.run(both()):
+        assert found.left_out["tests/test_ending.py::test_ends"] == "error: it ends the test process"
+        assert {"tests/test_ending.py::test_before", "tests/test_ending.py::test_after", *PASSING} <= set(found.steady)

@@ -8,6 +8,7 @@ import pytest
 
 from practicum.cli.template import template_task
 from practicum.curation.similarity.facets import facets_of
+from practicum.curation.similarity.fingerprint import fingerprint
 from practicum.curation.similarity.gold import gold_edits
 from practicum.records.task import Task
 from practicum.records.tree import File
@@ -93,3 +94,17 @@ def test_bytes_are_no_text() -> None:
     """A binary file neither fails nor counts."""
     odd = task("cp /solution/mod.py pkg/mod.py\n", mod_py="\0\1")
     assert facets_of(odd).code == ""
+
+
+def test_a_program_is_compared_as_the_python_that_it_is() -> None:
+    """What a script hands to an interpreter is known under other names and in other words of the shell."""
+    program = "import pathlib\npath = pathlib.Path('pkg/mod.py')\npath.write_text(path.read_text().replace('-', '+'))\n"
+    renamed = program.replace("path =", "place =").replace("path.", "place.").replace("place.Path", "pathlib.Path")
+    one = task(f"cd /app\npython3 - <<'EOF'\n{program}EOF\n")
+    other = task(f"set -e\npython <<END # now\n{renamed}END\n")
+    single = task(f'python3 -c "{program}"\n')
+    texts = [facets_of(each).code for each in (one, other, single)]
+    assert len({fingerprint(text) for text in texts}) == 1
+    assert [edit.path for edit in gold_edits(one)] == ["solve.sh:1.py"]
+    (shell,) = gold_edits(task("sed -i s/-/+/ pkg/mod.py\n"))
+    assert (shell.path, shell.after) == ("solve.sh", "sed -i s/-/+/ pkg/mod.py\n")

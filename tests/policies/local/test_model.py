@@ -11,18 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from practicum.policies.local.model import Cache, Decoder, ModelShape, next_logprobs
+from practicum.policies.local.model import Decoder, ModelShape, next_logprobs
 
 SHAPE = ModelShape(vocabulary=40, layers=2, width=32, heads=4, context=48)
 
 
 def ids_of(rows: int, steps: int, seed: int = 0) -> Tensor:
     return torch.randint(0, SHAPE.vocabulary, (rows, steps), generator=torch.Generator().manual_seed(seed))
-
-
-def empty_cache(rows: int, room: int) -> Cache:
-    size = (SHAPE.layers, rows, SHAPE.heads, room, SHAPE.width // SHAPE.heads)
-    return Cache(torch.zeros(size), torch.zeros(size), torch.zeros(rows, dtype=torch.long))
 
 
 @settings(max_examples=20, deadline=None)
@@ -33,7 +28,7 @@ def test_fed_in_pieces_or_whole(pieces: list[int], seed: int) -> None:
     ids = ids_of(2, sum(pieces), seed)
     with torch.no_grad():
         whole = model(ids)
-        cache, fed = empty_cache(2, sum(pieces)), 0
+        cache, fed = model.empty_cache(2, sum(pieces)), 0
         for count in pieces:
             hidden = model.step(ids[:, fed : fed + count], cache, torch.full((2,), count))
             fed += count
@@ -45,7 +40,7 @@ def test_rows_of_different_lengths(model: Decoder) -> None:
     """Rows that are padded in one step, and go on from different places, are as if each had been alone."""
     lengths = [3, 9, 5]
     rows = [ids_of(1, length + 4, seed)[0] for seed, length in enumerate(lengths)]
-    cache = empty_cache(3, 2 * 13)
+    cache = model.empty_cache(3, 13)
     padded = torch.zeros((3, max(lengths)), dtype=torch.long)
     for row, length in enumerate(lengths):
         padded[row, :length] = rows[row][:length]
@@ -143,8 +138,7 @@ def test_shared_keys_are_cached_as_they_are() -> None:
     shape = ModelShape(vocabulary=11, layers=2, width=24, heads=6, context=16, kv_heads=2)
     model = Decoder(shape, seed=1)
     ids = torch.tensor([[3, 1, 4, 1, 5, 9, 2]])
-    size = (2, 1, 2, 8, 4)
-    cache = Cache(torch.zeros(size), torch.zeros(size), torch.zeros(1, dtype=torch.long))
+    cache = model.empty_cache(1, 8)
     with torch.no_grad():
         model.step(ids[:, :4], cache, torch.tensor([4]))
         last = model.step(ids[:, 4:], cache, torch.tensor([3]))

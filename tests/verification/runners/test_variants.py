@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from practicum.records.task import Task, Verification
 from practicum.records.tree import File
 from practicum.verification.redteam.equivalents import equivalents_of
 from practicum.verification.redteam.variants import Source
-from practicum.verification.runners.variants import variants_problem
+from practicum.verification.runners.variants import ENOUGH, tossed, variants_problem
 
 MODULE = '''"""Numbers."""
 
@@ -97,21 +100,39 @@ CHEATS = {
         "import pathlib\nMARK = pathlib.Path('/tmp/mark')\n\ndef test():\n"
         "    assert not MARK.exists()\n    MARK.touch()\n    raise AssertionError\n"
     ),
-    "tosses a coin": "import os\n\ndef test(): assert os.urandom(1)[0] < 128\n",
 }
+COINS = {limit: f"import os\n\ndef test(): assert os.urandom(1)[0] < {limit}\n" for limit in (128, 200, 230)}
 
 
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_what_knows_nothing_earns_nothing(bench: Any, cheat: str) -> None:
     """Without a look at behaviour nothing is earned, however the test process ends."""
     task = replace(TASK, verification=replace(TASK.verification, timeout_s=2.0)) if cheat == "hangs" else TASK
-    if cheat == "tosses a coin":
-        results = [bench.judge(task, {"test_m.py": CHEATS[cheat]}, seed=n) for n in range(4)]
-        assert not any(verdict.passed for verdict in results)
-        assert sum(verdict.outcome == "failed" for verdict in results) >= 2
-        return
     verdict = bench.judge(task, {"test_m.py": CHEATS[cheat]})
     assert (verdict.status, verdict.outcome) == ("valid", "failed"), verdict.tests
+
+
+@pytest.mark.parametrize("limit", COINS)
+def test_tossing_a_coin_earns_nothing(bench: Any, limit: int) -> None:
+    """Whatever a coin has earned is tried again, so that luck must hold out, which it does less than once in 1000."""
+    for _ in range(8):
+        assert bench.judge(TASK, {"test_m.py": COINS[limit]}).outcome == "failed"
+
+
+@settings(deadline=None)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 8), st.floats(0.01, 0.99))
+def test_no_coin_is_luckier_than_told(accepted: int, refused: int, mutants: int, p: float) -> None:
+    """`tossed` bounds the chance of every coin to toss just so."""
+    caught = min(mutants, refused)
+    one_way = p**accepted * (1 - p) ** refused
+    assert tossed(accepted, refused, mutants, caught) >= min(1.0, math.comb(mutants, caught) * one_way) * (1 - 1e-9)
+
+
+def test_honest_tests_are_tried_until_luck_is_ruled_out(bench: Any) -> None:
+    """The verdict says how often, and what chance is left."""
+    evidence = bench.judge(TASK, {"test_m.py": HONEST}).evidence
+    assert evidence["luck"] <= ENOUGH
+    assert evidence["rounds"] == 2
 
 
 def test_nothing_stays_from_one_trial_to_the_next(bench: Any) -> None:

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from practicum.verification.sentinels.literals import alternatives, is_literal
@@ -31,6 +31,7 @@ def node_of(value: Any) -> ast.expr:
     return ast.parse(repr(value), mode="eval").body
 
 
+@settings(deadline=None)
 @given(VALUES, st.integers(0, 2**32), st.integers(1, 3))
 def test_alternatives_are_apart(value: Any, seed: int, count: int) -> None:
     """None equals the constant, none another alternative, as they are or in another order; the type stays."""
@@ -42,12 +43,14 @@ def test_alternatives_are_apart(value: Any, seed: int, count: int) -> None:
         assert value is None or type(one) is type(value)
 
 
+@settings(deadline=None)
 @given(st.integers() | st.floats(-1e9, 1e9) | st.text(min_size=1), st.integers(0, 2**32))
 def test_numbers_and_texts_have_alternatives(value: Any, seed: int) -> None:
     """As many as are asked for."""
     assert len(alternatives([node_of(value)], random.Random(seed), 1)) == 1
 
 
+@settings(deadline=None)
 @given(st.floats(-1e6, 1e6) | st.integers(-1000, 1000), st.floats(0, 100), st.integers(0, 2**32))
 def test_the_gap_is_kept(value: float, gap: float, seed: int) -> None:
     """A number moves further than what it is compared with would tolerate."""
@@ -67,6 +70,7 @@ def test_texts_keep_what_they_are_made_of(value: Any) -> None:
                 assert sorted(changed.lower().split()) == sorted(value.lower().split())
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(), min_size=2, max_size=6).map(sorted), st.integers(0, 2**32))
 def test_order_stays(values: list[int], seed: int) -> None:
     """A sorted list stays sorted: its order must not say that it is the author's."""

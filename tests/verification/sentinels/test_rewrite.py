@@ -110,6 +110,7 @@ def test_questions_of_unittest(assertion: str, strong: bool) -> None:
         in_test("f(1)"),
         in_test("try:\n    assert f(1) == 2\nexcept AssertionError:\n    pass"),
         in_test("with pytest.raises(f(1)):\n    assert f(1) == 2"),
+        in_test("with pytest.raises(ValueError) as caught:\n    f(1)\nprint(caught.value)"),
         in_test("def inner():\n    assert f(1) == 2\nf(inner)"),
         "@f\n" + in_test("assert f(1) == 2"),
         in_test("assert f(1) == 2") + "\ndef test_other():\n    test_it()\n",
@@ -122,6 +123,12 @@ def test_what_cannot_be_asked_is_left_alone(body: str) -> None:
     assert guarded.tests["test_x.py"].data == (HEAD + body).encode()
     assert (guarded.run, guarded.probes) == (("test_x.py::test_it",), {})
     assert set(guarded.without) == {"test_x.py::test_it"}
+
+
+def test_what_nobody_looks_at_can_be_asked() -> None:
+    """An exception that is only named is still waited for, by its author's class and by another."""
+    body = in_test("with pytest.raises(ValueError) as caught:\n    f(1)")
+    assert set(pytest_guard(body).probes) == {"test_x.py::test_it"}
 
 
 ROWS = "@pytest.mark.parametrize('a, want', {rows})\ndef test_it(a, want):\n    assert f(a) == want\n"

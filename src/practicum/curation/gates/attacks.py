@@ -86,10 +86,11 @@ async def _assess(case: Case) -> Found:
 
 async def _attempt(case: Case, agent: Agent, spec: AttemptSpec) -> Trajectory:
     """The attack, judged by all tests only where those of fail_to_pass reward it."""
-    attempt = await case.attempt(agent, spec)
+    judge = case.steady(once=False)
+    attempt = await case.attempt(agent, spec, verifier=judge)
     if spec.task is case.task or _reward(attempt) <= 0:
         return attempt
-    return await case.attempt(agent, replace(spec, task=case.task))
+    return await case.attempt(agent, replace(spec, task=case.task), verifier=judge)
 
 
 def _reward(attempt: Trajectory) -> float:

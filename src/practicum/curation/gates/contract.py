@@ -13,8 +13,8 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -28,12 +28,15 @@ from practicum.rollouts.agents import Agent, oracle_agent
 from practicum.rollouts.attempt import AttemptSpec
 from practicum.rollouts.workshop import Workshop, run_specs
 from practicum.verification.contract import Verifier
+from practicum.verification.judge import ExecutionVerifier
 from practicum.verification.judging import judge_all
 from practicum.verification.runners.drivers import Drivers
+from practicum.verification.trial import Trials
 
 T = TypeVar("T")
 _BUSY_LOAD, _BUSY_SHARE, _BUSY_S = 3.0, 0.6, 1.0
 _LONG = 20  # tests of pass_to_pass from which it is worth asking for the others first
+_TRIALS = 12  # sets of rewritten tests that are kept of one task
 _LATE = "in time"  # how runners say of a test that its time was over
 Cost = Literal["reading", "one box", "boxes"]
 
@@ -104,11 +107,12 @@ class Gate:
 class Bench:
     """Where gates work: boxes that are leased again and again, `fresh` ones made for one judgement each, permits.
 
-    `layer_of` gives the digest of a layer. `verifiers` makes a judge for a changed condition.
+    `leased` judges in the former, and is the workshop's; `fresh` in the latter. `layer_of` gives the digest of a layer.
     """
 
     workshop: Workshop
-    fresh: Verifier
+    leased: ExecutionVerifier
+    fresh: ExecutionVerifier
     drivers: Drivers
     permits: asyncio.Semaphore
     layer_of: Callable[[str | Recipe], str]
@@ -142,6 +146,17 @@ class Case:
         self.gold_verdict: Verdict | None = None
         """One on the gold, where a gate of this check has reached it."""
         self._gold: Trajectory | None = None
+        self._trials = Trials(_TRIALS)
+
+    def steady(
+        self, number: int = 0, judge: ExecutionVerifier | None = None, *, once: bool = True
+    ) -> ExecutionVerifier:
+        """`judge` (by default the one with leased boxes) with the lots of set `number` each time.
+
+        For code that gates bring: it cannot know them. `once`: the code tries no luck.
+        """
+        judge = judge or self.bench.leased
+        return judge.repeating(f"{self.task.digest}-{self.settings.seed}-{number}", self._trials, once=once)
 
     @property
     def required(self) -> Task:
@@ -159,10 +174,13 @@ class Case:
             finally:
                 self.seconds += time.monotonic() - start
 
-    async def attempt(self, agent: Agent, spec: AttemptSpec) -> Trajectory:
-        """One attempt, in its turn."""
+    async def attempt(self, agent: Agent, spec: AttemptSpec, *, verifier: Verifier | None = None) -> Trajectory:
+        """One attempt, in its turn, judged by `verifier` where one is given."""
+        workshop = self.bench.workshop
         async with self.turn():
-            (trajectory,) = await run_specs(self.bench.workshop, agent, [spec])
+            (trajectory,) = await run_specs(
+                replace(workshop, verifier=verifier) if verifier else workshop, agent, [spec]
+            )
         return trajectory
 
     async def gold_attempt(self) -> Trajectory:
@@ -196,12 +214,14 @@ class Case:
         verifier: Verifier | None = None,
         task: Task | None = None,
         right: bool = False,
+        beside: AbstractAsyncContextManager[object] | None = None,
     ) -> Verdict:
         """A verdict, by the leased boxes where no other `verifier` is given. `NotAssessed` where there is none.
 
         A submission that is known to be `right` and ran out of time on a host that was too busy says nothing either.
+        What goes on `beside` it begins once it is its turn.
         """
-        async with self.turn():
+        async with self.turn(), beside or nullcontext():
             (verdict,) = await judge_all(verifier or self.bench.workshop.verifier, [(task or self.task, submission)])
         if verdict.status == "unscorable":
             raise NotAssessed(f"a judgement could not be made: {verdict.reason}", fault=True)
@@ -209,16 +229,17 @@ class Case:
             not_starved(verdict)
         return verdict
 
-    async def judge_each(self, submissions: Sequence[Submission]) -> list[Verdict]:
+    async def judge_each(self, submissions: Sequence[Submission], verifier: Verifier | None = None) -> list[Verdict]:
         """Verdicts in order."""
-        return await together(self.judge(each) for each in submissions)
+        return await together(self.judge(each, verifier=verifier) for each in submissions)
 
     async def judge_wrong(self, submission: Submission) -> Verdict:
-        """A verdict on what should fail, by all tests only where those of fail_to_pass pass."""
-        verdict = await self.judge(submission, task=self.required)
+        """A verdict on a wrong variant, by all tests only where those of fail_to_pass pass."""
+        judge = self.steady()
+        verdict = await self.judge(submission, verifier=judge, task=self.required)
         if self.required is self.task or (verdict.status == "valid" and not verdict.passed):
             return verdict
-        return await self.judge(submission)
+        return await self.judge(submission, verifier=judge)
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -21,7 +21,7 @@ async def _assess(case: Case) -> Found:
         for variant in equivalents_of(source, share, f"{settings.seed}-{task.digest}-{change.path}"):
             submission = with_text(gold, change, variant.text)
             right.append((f"{change.path}: {variant.name}", submission, variant.shown(source)))
-    verdicts = await case.judge_each([submission for _, submission, _ in right])
+    verdicts = await case.judge_each([submission for _, submission, _ in right], case.steady())
     # One that failed is judged once more by itself, so that a hiccup of the host is not taken for an answer.
     verdicts = [
         verdict if verdict.passed else await case.judge(submission, verifier=case.bench.fresh, right=True)

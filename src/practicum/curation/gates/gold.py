@@ -21,7 +21,8 @@ async def _assess(case: Case) -> Found:
             raise
         return Found(False, why.reason, {"repeat": 0})
     verdicts = await together(
-        case.judge(gold, verifier=case.bench.fresh, right=True) for _ in range(case.settings.repeat)
+        case.judge(gold, verifier=case.steady(number, case.bench.fresh), right=True)
+        for number in range(case.settings.repeat)
     )
     passed = sum(verdict.passed for verdict in verdicts)
     failed = next((verdict for verdict in verdicts if not verdict.passed), None)

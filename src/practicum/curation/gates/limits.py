@@ -46,10 +46,10 @@ async def _assess(case: Case) -> Found:
     gold = await case.gold()
     attempt = await case.gold_attempt()
     acted_s = max((turn.timing.get("act", 0.0) for turn in attempt.turns), default=0.0)
-    less = task
+    less, judge = task, case.steady(judge=case.bench.fresh)
     for cut in CUTS.values():
         less = cut(less, share)
-    verdict = await case.judge(gold, verifier=case.bench.fresh, task=less, right=True)
+    verdict = await case.judge(gold, verifier=judge, task=less, right=True)
     evidence: dict[str, Any] = {
         "share_of_each_limit": share,
         "gold_command_s": round(acted_s, 3),
@@ -65,10 +65,10 @@ async def _assess(case: Case) -> Found:
         return Found(True, f"the gold passes with {share:.0%} of each limit", evidence)
     tight: list[str] = []
     for name, cut in CUTS.items():
-        alone = await case.judge(gold, verifier=case.bench.fresh, task=cut(task, share), right=True)
+        alone = await case.judge(gold, verifier=judge, task=cut(task, share), right=True)
         if not alone.passed:
             tight.append(name)
-    if not tight and (await case.judge(gold, verifier=case.bench.fresh, task=less, right=True)).passed:
+    if not tight and (await case.judge(gold, verifier=judge, task=less, right=True)).passed:
         return Found(True, f"the gold passes with {share:.0%} of each limit, at the second try", evidence)
     evidence["tight"] = tight
     named = ", ".join(tight) or "them together"

@@ -28,8 +28,9 @@ async def _assess(case: Case) -> Found:
     settings = case.settings
     wrong = await _variants(case, settings.mutants)
     decided = await _judged(case, wrong)
-    if _killed(decided) < settings.kill_rate * len(decided):
-        # Among so few, mutants that are right after all weigh much: a larger sample tells.
+    few = _killed(decided) < settings.kill_rate * len(decided)
+    if few and Rate(_killed(decided), len(decided)).high >= settings.kill_rate:
+        # Among so few, mutants that are right after all weigh much: a larger sample tells, where there is any doubt.
         seen = {each.submission.digest for each in wrong}
         more = await _variants(case, _MORE * settings.mutants)
         decided += await _judged(case, [each for each in more if each.submission.digest not in seen])
@@ -90,7 +91,7 @@ def _killed(decided: Sequence[tuple[_Wrong, Verdict]]) -> int:
 
 GATE = Gate(
     "mutants",
-    "2",
+    "3",
     "boxes",
     "rejected",
     _assess,

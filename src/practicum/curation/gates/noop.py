@@ -13,8 +13,9 @@ from practicum.records.verdict import Submission
 
 
 async def _assess(case: Case) -> Found:
-    again = (case.judge(Submission(()), task=case.required) for _ in range(case.settings.repeat - 1))
-    verdicts = await together([case.judge(Submission(())), *again])
+    more = range(1, case.settings.repeat)
+    again = (case.judge(Submission(()), verifier=case.steady(number), task=case.required) for number in more)
+    verdicts = await together([case.judge(Submission(()), verifier=case.steady()), *again])
     evidence = {"repeat": len(verdicts), "verdicts": [brief(verdict) for verdict in verdicts]}
     for verdict in verdicts:
         if verdict.status != "valid":

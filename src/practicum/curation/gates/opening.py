@@ -39,6 +39,7 @@ async def open_bench(provider: HostProvider, concurrent: int | None = None) -> A
     async with open_verifier(provider, max_concurrent=most) as leased:
         yield Bench(
             workshop=Workshop(provider, leased, most),
+            leased=leased,
             fresh=ExecutionVerifier(provider, max_concurrent=most, drivers=drivers),
             drivers=drivers,
             permits=asyncio.Semaphore(most),

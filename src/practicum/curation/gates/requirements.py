@@ -1,9 +1,9 @@
-"""Gate `requirements`: whoever reads the instruction knows by which names and words the tests ask.
+"""Gate `requirements`: whoever reads the instruction knows by which names and words the tests ask, and is not misled.
 
 Owns: `GATE`, `unstated`, `Unstated`.
-Invariant: pure. What a solver cannot know is what the tests use, the gold adds, and neither the instruction nor
-anything in the workspace says. A name that the tests need only by the way is not looked for, so that what is found is
-worth a person's look: a task that fails here is quarantined. Must not know: boxes.
+Invariant: `unstated` is pure. What a solver cannot know is what the tests use, the gold adds, and neither the
+instruction nor anything in the workspace says. A name that the tests need only by the way is not looked for, so that
+what is found is worth a person's look: a task that fails here is quarantined. Must not know: boxes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from practicum.curation.gates.changes import changed_docs
-from practicum.curation.gates.contract import Case, Found, Gate
+from practicum.curation.gates.contract import Case, Found, Gate, NotAssessed
 from practicum.curation.gates.demands import (
     Gained,
     exceptions_of,
@@ -25,7 +26,9 @@ from practicum.curation.gates.demands import (
     texts_of,
     warnings_of,
 )
+from practicum.curation.gates.examples import contradicted, examples_of
 from practicum.curation.gates.testcode import TestCode, parsed, test_codes, test_modules
+from practicum.errors import SandboxError
 from practicum.records.task import Task
 from practicum.records.tree import Tree
 from practicum.verification.submission import judged_files
@@ -53,15 +56,28 @@ async def _assess(case: Case) -> Found:
     gold = judged_files(case.task, await case.gold())
     found = unstated(case.task, gold)
     codes = test_codes(case.task, case.task.verification.fail_to_pass)
-    evidence = {
+    evidence: dict[str, Any] = {
         "tests_read": len(codes),
         "unstated": [{"kind": each.kind, "what": each.what, "test": each.test} for each in found],
         "added_by_the_gold": sorted(_added(case.task.files, gold))[:50],
     }
+    examples = examples_of(case.task.instruction, gold)
+    evidence["examples"] = len(examples)
+    if examples:
+        async with case.turn():
+            try:
+                wrong = await contradicted(case.bench.workshop.provider, case.task, gold, examples)
+            except SandboxError as error:
+                raise NotAssessed(f"no box could be had: {error.message}", fault=True) from error
+        evidence["contradicted"] = wrong
+        if wrong:
+            return Found(False, f"the instruction says otherwise than the gold does: {wrong[0]}", evidence)
     if found:
         first = found[0]
         return Found(False, f"the tests ask for the {first.kind} {first.what!r}, which nothing states", evidence)
-    return Found(True, "all that the tests ask for by name is stated, or was there before", evidence)
+    return Found(
+        True, "all that the tests ask for by name is stated, or was there before, and its examples hold", evidence
+    )
 
 
 def unstated(task: Task, gold: Tree) -> list[Unstated]:
@@ -209,4 +225,4 @@ def _strings(reached: Iterable[ast.AST]) -> set[str]:
     }
 
 
-GATE = Gate("requirements", "2", "reading", "quarantined", _assess, needs=("gold",))
+GATE = Gate("requirements", "4", "one box", "quarantined", _assess, needs=("gold",))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import keyword
 import posixpath
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -26,6 +27,7 @@ _ASIDE = frozenset(
         *_TEST_FOLDERS,
     ]
 )
+_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _ASIDE_MODULES = frozenset(["setup.py", "conftest.py", "noxfile.py", "tasks.py", "fabfile.py", "conf.py", "dodo.py"])
 
 
@@ -58,7 +60,8 @@ def layout_of(tree: Tree, metadata: Metadata) -> Layout:
     folders = _test_folders(test_files, below, python, root)
     tests = set(test_files) | {path for path in tree if posixpath.basename(path) == "conftest.py"}
     tests |= {path for path in tree if any(path.startswith(f"{folder}/") for folder in folders)}
-    sources = [path for path in python if path not in tests and _is_source(path, root, tree)]
+    wanted = _imported(tree, test_files)
+    sources = [path for path in python if path not in tests and _is_source(path, root, tree, wanted)]
     return Layout(
         tests=tuple(sorted(tests)),
         test_files=tuple(sorted(test_files)),
@@ -112,7 +115,15 @@ def _test_folders(test_files: Iterable[str], below: tuple[str, ...], python: lis
     return found
 
 
-def _is_source(path: str, root: str, tree: Tree) -> bool:
+def _imported(tree: Tree, test_files: Iterable[str]) -> set[str]:
+    """First parts of the names of modules that tests import."""
+    texts = (tree[path].data.decode("utf-8") for path in test_files)
+    return {name for text in texts for name in _IMPORT.findall(text)}
+
+
+def _is_source(path: str, root: str, tree: Tree, wanted: set[str]) -> bool:
+    """Whether it is a module of the project. A folder at the top is a package where it says so, or where tests import
+    it: a namespace package, or what holds one, has no `__init__.py`."""
     if root and not path.startswith(f"{root}/"):
         return False
     parts = path.removeprefix(f"{root}/" if root else "").split("/")
@@ -123,4 +134,4 @@ def _is_source(path: str, root: str, tree: Tree) -> bool:
         return bool(root) or parts[0] not in _ASIDE_MODULES
     if root:
         return True
-    return parts[0] not in _ASIDE and f"{parts[0]}/__init__.py" in tree
+    return parts[0] not in _ASIDE and (f"{parts[0]}/__init__.py" in tree or parts[0] in wanted)

@@ -105,7 +105,11 @@ def project_of(
             fix="name a project with tests; a source distribution may have left them out",
         )
     if not layout.sources:
-        raise TaskError(f"{where}: there is no Python source that tests could import", fix="name a Python project")
+        raise TaskError(
+            f"{where}: there is no Python source that tests could import: no module at the top or below src/, no folder"
+            " with __init__.py, and none that tests import by its name",
+            fix="name a Python project whose tests import it from its top folder or from src/",
+        )
     _check_reachable(layout, where)
     tests = {path: kept[path] for path in layout.tests}
     files = {path: file for path, file in kept.items() if path not in tests}

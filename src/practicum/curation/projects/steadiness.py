@@ -17,7 +17,7 @@ from practicum.curation.projects.building import limits_of, timeout_of
 from practicum.curation.projects.measured import Measured
 from practicum.curation.projects.programs import WORKSPACE
 from practicum.curation.projects.project import Project
-from practicum.curation.projects.suiterun import SuiteRun
+from practicum.curation.projects.suiterun import SuiteRun, TestOutcome
 from practicum.curation.projects.testbed import Testbed
 from practicum.errors import TaskError, VerifierError
 from practicum.records.task import Task, Verification
@@ -29,6 +29,8 @@ from practicum.verification.vetting import vet_sentinels
 
 SUITE_S = 600.0
 _LEAST_PASSING = 0.5  # share of the suite that must pass for the project to be of use
+_MOST_ENDING = 10  # tests that end the process in which the others are still to run
+ENDS = "it ends the test process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +62,36 @@ async def survey(
     """Run the whole suite as it is, in reverse under another hash seed, and shuffled with coverage.
 
     `measured` keeps each run, so that none is made twice; `tell` is told what is run. Raises `TaskError` where no test
-    passes, where most do not, or where the suite does not end in time.
+    passes, where most do not, or where the suite does not end in time. A test that ends the process in which it runs is
+    left out, and the suite run without it.
     """
     project, measured = testbed.project, measured or Measured(None, testbed.project.digest)
 
-    async def run(number: int, what: str, timeout_s: float, **options: Any) -> SuiteRun:
+    async def run(number: int, what: str, timeout_s: float, ended: Sequence[str] = (), **options: Any) -> SuiteRun:
         name = f"run {number}, seed {seed}"
         if (kept := measured.run(name)) is not None:
             return kept
         tell(f"baseline: run {number} of 3 of the untouched suite, {what}")
-        made = await testbed.run(timeout_s=timeout_s, **options)
+        made = _with_ended(await testbed.run(timeout_s=timeout_s, **options), ended)
         if made.ended == "done" and made.outcomes:  # anything else may be due to the host of today
             measured.put_run(name, made)
         return made
 
     first = await run(1, "as it is", timeout_s)
+    ended: list[str] = []
+    while first.ended == "crashed" and first.hung and len(ended) < _MOST_ENDING:
+        ended.append(first.hung)
+        first = await run(1, f"without {first.hung}, which ends it", timeout_s, ended, ids=_without(first, ended))
+    ended = [name for name, why in first.messages.items() if why == ENDS]  # in an earlier run that was kept, too
+    ids = _without(first, ended) if ended else None
     if first.ended == "timeout":
         raise TaskError(f"{project.name}: its suite does not end within {timeout_s:g} s", fix="take a faster project")
     if not first.outcomes:
         raise TaskError(f"{project.name}: no test is collected: {first.log[-300:].strip()}")
     took = f"{len(first.outcomes)} tests, which took {first.seconds_all:.0f} s"
     others = [
-        await run(2, f"in reverse: {took}", 2 * timeout_s, order="reversed", hash_seed=seed % 4294967295 + 1),
-        await run(3, f"with coverage: {took}", 10 * timeout_s, order=seed, coverage=True),
+        await run(2, f"in reverse: {took}", 2 * timeout_s, ids=ids, order="reversed", hash_seed=seed % 4294967295 + 1),
+        await run(3, f"with coverage: {took}", 10 * timeout_s, ids=ids, order=seed, coverage=True),
     ]
     runs = (first, *others)
     left_out = {name: why for name in sorted(first.outcomes) if (why := _why_not(name, runs)) is not None}
@@ -99,6 +108,19 @@ async def survey(
     return Survey(steady, left_out, seconds, runs)
 
 
+def _without(run: SuiteRun, ended: Sequence[str]) -> list[str]:
+    """The tests of `run` that can be run together: not those in files that are not collected, nor `ended`."""
+    return [name for name in run.outcomes if name not in ended and name not in run.uncollected]
+
+
+def _with_ended(run: SuiteRun, ended: Sequence[str]) -> SuiteRun:
+    """`run`, made without `ended`, with what they did."""
+    if not ended:
+        return run
+    outcomes: dict[str, TestOutcome] = {**run.outcomes, **dict.fromkeys(ended, "error")}
+    return replace(run, outcomes=outcomes, messages={**run.messages, **dict.fromkeys(ended, ENDS)})
+
+
 def _why_not(name: str, runs: tuple[SuiteRun, ...]) -> str | None:
     usual, turned, traced = (run.outcomes.get(name) for run in runs)
     if usual != "passed":
@@ -113,15 +135,16 @@ async def judged(
 ) -> Survey:
     """`found` as the judge sees it: with the tests that bear no sentinels named, and without those that it fails.
 
-    Raises `VerifierError` where
-    the host kept it from being found out, and `TaskError` where the judge cannot judge the project at all.
+    Raises `VerifierError` where the host kept it from being found out, and `TaskError` where the judge cannot judge the
+    project at all.
     """
     drivers = drivers or Drivers(provider)
     task, untouched = _whole(project, found), Submission(())
     verdict = await _verdict(provider, drivers, task, untouched)
-    if verdict.passed:
-        return found
+    # Also where it passed: what may run once only passes where its author's variant happened to be the first.
     unguarded = await vet_sentinels(provider, task, untouched, verdict, drivers=drivers)
+    if verdict.passed and not unguarded:
+        return found
     task = replace(task, verification=replace(task.verification, unguarded=unguarded))
     verdict = await _verdict(provider, drivers, task, untouched)
     failed = {name for name, status in verdict.tests.items() if status != "passed"}

@@ -2,7 +2,7 @@
 
 Owns: `Edit`, `gold_edits`.
 Invariant: nothing is executed; a solution that is a program of its own, and not files, here-documents or patches, is
-taken as the text that it is.
+taken as the Python that it hands to an interpreter, and else as the text that it is.
 Must not know: what the edits are compared for.
 """
 
@@ -23,6 +23,11 @@ from practicum.records.tree import File, Tree
 SCRIPT = "solve.sh"
 _HEREDOC = re.compile(
     r"""^(?P<head>[^\n#]*\bcat\b[^\n]*?)<<-?\s*(?P<q>['"]?)(?P<word>\w+)(?P=q)(?P<rest>[^\n]*)\n(?P<body>.*?)^\t*(?P=word)$""",
+    re.MULTILINE | re.DOTALL,
+)
+_PROGRAM = re.compile(
+    r"""^[^\n#]*\bpython3?\b[^\n]*?<<-?\s*(?P<q>['"]?)(?P<word>\w+)(?P=q)[^\n]*\n(?P<body>.*?)^\t*(?P=word)$"""
+    r"""|\bpython3?\s+-c\s+(?P<quote>['"])(?P<line>.*?)(?<!\\)(?P=quote)""",
     re.MULTILINE | re.DOTALL,
 )
 _INTO = re.compile(r">\s*([^\s;&|]+)")
@@ -91,6 +96,8 @@ def gold_edits(task: Task) -> list[Edit]:
     changed = sorted(path for path in after.keys() | task.files.keys() if after.get(path) != task.files.get(path))
     edits = [Edit(path, _text(task.files.get(path)), _text(after.get(path))) for path in changed] + loose
     edits = [edit for edit in edits if edit.before is not None or edit.after is not None]
+    programs = [found["body"] or found["line"] or "" for found in _PROGRAM.finditer(script)]
+    edits = edits or [Edit(f"{SCRIPT}:{number}.py", None, text) for number, text in enumerate(programs, 1)]
     return edits or ([Edit(SCRIPT, None, script)] if script else [])
 
 

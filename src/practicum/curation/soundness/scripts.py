@@ -14,8 +14,9 @@ from practicum.policies.text import ByteRenderer
 from practicum.records.trajectory import Action, Trajectory
 from practicum.rollouts.agents import Agent
 from practicum.rollouts.attempt import AttemptSpec
+from practicum.rollouts.collector import OnDone
 from practicum.rollouts.session import TEXT_BUDGETS
-from practicum.rollouts.workshop import OnDone, Workshop, run_specs
+from practicum.rollouts.workshop import Workshop, run_specs
 
 
 def script_agent(scripts: dict[str, str]) -> Agent:

@@ -4,9 +4,9 @@ Owns: `LocalEngine`: who waits for what, and when requests begin.
 Invariant: every request is answered once, by a sample or by an error; new weights are taken only while nothing runs.
 Must not know: training, boxes, text.
 
-By barrier (the default), requests wait until every open session has one pending (or has closed), so the batch, and with
-it every sampled id, depends on seeds alone. `continuous`, a request begins as soon as there is a row for it, beside
-those that run: more tokens a second, and log-probabilities that may differ in their last digits from run to run.
+By barrier (the default), requests wait until every open session has one pending (or has closed). `continuous`, a
+request begins as soon as there is a row for it, beside those that run: more tokens a second. Either way a request is
+answered the same, bit for bit, whenever it came (`Generator`'s invariant, where the host can keep it).
 """
 
 from __future__ import annotations

@@ -2,12 +2,17 @@
 
 Owns: `Request`, `Generator`: the running rows, the key/value caches of sessions, the weights' version.
 Invariant: every sampled id comes with its log-probability under exactly the weights whose version is stamped on it, and
-weights change only while nothing runs; the caches are never the truth: a prompt is always fed from its ids.
+weights change only while nothing runs; the caches are never the truth: a prompt is always fed from its ids. What is
+sampled for a request, ids and log-probabilities, depends on its prompt, seed and parameters and on the weights alone,
+bit for bit: not on which others run, when they began, or whether its beginning was computed anew or taken from a cache.
 Must not know: training, boxes, text, who waits.
 
-A row that has ended stays in its place, fed but unread, until a new one takes it or half of the rows have ended: moving
-caches costs more than a few idle rows. What a new prompt shares with its session's cache, with a prompt that begins
-beside it or with a running row is copied, not computed again.
+The last of these holds for one host and one number of threads (another may round otherwise), and only where its kernels
+allow it: `Generator.invariant` says so, by trying. How it is done: `steady`.
+
+A row that has ended stays in its place, unread, until a new one takes it or half of the rows have ended: moving
+caches costs more than a few idle rows. What a new prompt shares with its session's cache, an equal prompt or a running
+row is copied, not computed again; rows whose prompts begin alike read those keys together (`steady.kin`).
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +30,7 @@ from torch import Tensor
 from practicum.errors import PolicyError, PolicyRefused
 from practicum.policies.contract import Sampled, SamplingParams
 from practicum.policies.local.model import Cache, Decoder
+from practicum.policies.local.steady import ROWS, Kin, is_steady, kin
 
 _SHARED = 8  # ids that two prompts must begin with for a copy to be worth it
 
@@ -79,6 +86,12 @@ class Generator:
     def running(self) -> int:
         """Rows that have not ended."""
         return sum(not row.done for row in self._rows)
+
+    @cached_property
+    def invariant(self) -> bool:
+        """Whether this host can keep the invariant bit for bit; tried once, on its kernels and the model's shapes."""
+        shape = self.model.shape
+        return is_steady(self.model.weights, shape.heads, shape.key_heads, shape.head_width)
 
     @property
     def room(self) -> int:
@@ -152,17 +165,18 @@ class Generator:
         if self._cache is None or not self.running:
             self._cache = Cache(small.keys[:, order], small.values[:, order], small.lengths[order])
             self._rows, self._hidden = fresh, hidden[order]
+            self._cache.alike = self._kin()
             return numbers
         self._make_place(len(fresh), small.keys.shape[3])
-        free = [i for i, row in enumerate(self._rows) if row.done]
-        places = torch.tensor([free.pop(0) for _ in fresh])
-        for place, row, source in zip(places.tolist(), fresh, order.tolist(), strict=True):
+        places = [i for i, row in enumerate(self._rows) if row.done][: len(fresh)]
+        for place, row, source in zip(places, fresh, order.tolist(), strict=True):
             length = int(small.lengths[source])
             self._rows[place] = row
             self._cache.keys[:, place, :, :length] = small.keys[:, source, :, :length]
             self._cache.values[:, place, :, :length] = small.values[:, source, :, :length]
             self._cache.lengths[place] = length
         self._hidden[places] = hidden[order]
+        self._cache.alike = self._kin()
         return numbers
 
     @torch.inference_mode()
@@ -170,14 +184,14 @@ class Generator:
         """Sample one id for every running row; what has ended with it, by number. Raises `PolicyError`."""
         if self._cache is None or not self.running:
             return {}
-        rows = self._rows
+        live = [i for i, row in enumerate(self._rows) if not row.done]
+        rows = [self._rows[i] for i in live]
         temperature = torch.tensor([row.request.params.temperature for row in rows], dtype=torch.float32)
-        uniform = torch.tensor([0.0 if row.done else row.uniform[len(row.ids)] for row in rows], dtype=torch.float64)
-        chosen, logprob = _choose(self.model.logits(self._hidden), temperature, uniform)
+        uniform = torch.tensor([row.uniform[len(row.ids)] for row in rows], dtype=torch.float64)
+        hidden = torch.nn.functional.pad(self._hidden[live], (0, 0, 0, -len(live) % ROWS))
+        chosen, logprob = _choose(self.model.logits(hidden)[: len(live)], temperature, uniform)
         ended: dict[int, Sampled] = {}
-        for i, (row, ident, value) in enumerate(zip(rows, chosen.tolist(), logprob.tolist(), strict=True)):
-            if row.done:
-                continue
+        for i, row, ident, value in zip(live, rows, chosen.tolist(), logprob.tolist(), strict=True):
             if not math.isfinite(value):
                 raise PolicyError("the model's logits are not finite", fix="go back to the last good checkpoint")
             row.ids.append(ident)
@@ -189,20 +203,15 @@ class Generator:
                 ended[row.number] = Sampled(tuple(row.ids), tuple(row.logprobs), reason, self.version)  # type: ignore[arg-type]
                 self._keep(i, row)
         if self.running:
-            chosen = self._shrink(chosen)
+            self._shrink()
+            fed = torch.tensor([0 if row.done else row.ids[-1] for row in self._rows])
             counts = torch.tensor([int(not row.done) for row in self._rows])
-            self._hidden = self.model.step(chosen[:, None], self._cache, counts)
+            self._hidden = self.model.step(fed[:, None], self._cache, counts)
         return ended
 
     def _prefill(self, unique: list[tuple[int, ...]], requests: Sequence[Request], room: int) -> tuple[Cache, Tensor]:
-        shape = self.model.shape
-        size = (shape.layers, len(unique), shape.key_heads, room, shape.head_width)
-        cache = Cache(torch.zeros(size), torch.zeros(size), torch.zeros(len(unique), dtype=torch.long))
-        donors: dict[tuple[int, ...], _Held] = {}
-        for request in requests:
-            held = self._held.get(request.session)
-            if held is not None:
-                donors.setdefault(request.prompt, held)
+        cache = self.model.empty_cache(len(unique), room)
+        donors = {r.prompt: self._held[r.session] for r in reversed(requests) if r.session in self._held}
         fresh: list[list[int]] = []
         for i, prompt in enumerate(unique):
             held = donors.get(prompt) or self._running_donor(prompt)
@@ -216,9 +225,6 @@ class Generator:
             fresh.append(list(prompt[kept:]))
         counts = torch.tensor([len(row) for row in fresh])
         longest = int(counts.max())
-        # Padding writes past a row's end, so the buffers need that much slack.
-        slack = max(0, int((cache.lengths + longest).max()) - room)
-        cache = _grown(cache, 0, slack)
         ids = torch.tensor([row + [0] * (longest - len(row)) for row in fresh])
         return cache, self.model.step(ids, cache, counts)
 
@@ -235,23 +241,25 @@ class Generator:
     def _make_place(self, count: int, room: int) -> None:
         """Buffers for `count` new rows of up to `room` positions; what is new is idle until it is filled."""
         assert self._cache is not None
-        missing = count - sum(row.done for row in self._rows)
-        more = max(0, missing)
+        more = max(0, count - sum(row.done for row in self._rows))
         self._cache = _grown(self._cache, more, max(0, room - self._cache.keys.shape[3]))
         idle = self._rows[0].request
         self._rows += [_Row(-1, idle, np.zeros(0), done=True) for _ in range(more)]
         self._hidden = torch.cat([self._hidden, self._hidden.new_zeros(more, self._hidden.shape[1])])
 
-    def _shrink(self, chosen: Tensor) -> Tensor:
-        """Leave out the rows that have ended once they are half of all; the ids that were chosen for the others."""
+    def _shrink(self) -> None:
+        """Leave out the rows that have ended once they are half of all."""
         live = [i for i, row in enumerate(self._rows) if not row.done]
         if 2 * len(live) > len(self._rows) or self._cache is None:
-            return chosen
-        places = torch.tensor(live)
+            return
         cache = self._cache
-        self._cache = Cache(cache.keys[:, places], cache.values[:, places], cache.lengths[places])
+        self._cache = Cache(cache.keys[:, live], cache.values[:, live], cache.lengths[live])
         self._rows = [self._rows[i] for i in live]
-        return chosen[places]
+        self._cache.alike = self._kin()
+
+    def _kin(self) -> Kin | None:
+        # What ends later may stay in its group: its place in the cache is not touched before the next call.
+        return kin([None if row.done else row.request.prompt for row in self._rows])
 
     def _keep(self, place: int, row: _Row) -> None:
         if not row.request.keep or self._cache is None:
@@ -283,7 +291,7 @@ def _choose(logits: Tensor, temperature: Tensor, uniform: Tensor) -> tuple[Tenso
     greedy = temperature == 0
     scaled = logits / torch.where(greedy, torch.ones_like(temperature), temperature)[:, None]
     logprobs = scaled.log_softmax(-1)
-    cumulative = logprobs.double().exp().cumsum(-1)
+    cumulative = scaled.softmax(-1).double().cumsum(-1)
     drawn = torch.searchsorted(cumulative, (uniform * cumulative[:, -1])[:, None]).squeeze(-1)
     chosen = torch.where(greedy, logits.argmax(-1), drawn.clamp(max=logits.shape[-1] - 1))
     return chosen, logprobs.gather(-1, chosen[:, None]).squeeze(-1)

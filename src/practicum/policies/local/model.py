@@ -1,18 +1,25 @@
 """A decoder of the Llama architecture: RMS norm, rotary positions, grouped-query attention, SwiGLU.
 
 Owns: the forward pass, with and without a key/value cache.
-Invariant: the cached and the uncached pass give the same hidden states up to rounding.
+Invariant: the cached and the uncached pass give the same hidden states up to rounding; within the cached one a row's
+states have the same bits whatever stands beside it and in whatever pieces it was fed, where `steady` holds.
 Must not know: tokens' meaning, sampling, losses, how others lay out such weights.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import groupby
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from practicum.errors import PolicyRefused
+from practicum.policies.local.steady import ROWS, Kin, attend, padded_length, sights
 
 _ALWAYS = frozenset({"vocabulary", "layers", "width", "heads", "context"})
 
@@ -59,11 +66,15 @@ class ModelShape:
 
 @dataclass
 class Cache:
-    """Keys and values, each [layers, rows, key heads, T, head width]; `lengths` [rows] counts the filled positions."""
+    """Keys and values, each [layers, rows, key heads, T, head width]; `lengths` [rows] counts the filled positions.
+
+    Rows that are `alike` hold all that they have in common.
+    """
 
     keys: Tensor
     values: Tensor
     lengths: Tensor
+    alike: Kin | None = None
 
 
 class _Block(nn.Module):
@@ -76,6 +87,16 @@ class _Block(nn.Module):
         self.mlp_norm = nn.RMSNorm(shape.width, eps=shape.epsilon)
         self.gate_up = nn.Linear(shape.width, 2 * shape.hidden, bias=False)
         self.down = nn.Linear(shape.hidden, shape.width, bias=False)
+
+    def forward(self, x: Tensor, turn: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:
+        """[1, N, width] of sequences one after the other, in `runs` of (length, how many); each attends to itself."""
+        sizes = [length * count for length, count in runs]
+        parts = zip(runs, *(torch.split(each[0], sizes, dim=1) for each in self.project(x, turn)), strict=True)
+        attended = []
+        for (length, count), *given in parts:
+            q, k, v = (each.unflatten(1, (count, length)).transpose(0, 1) for each in given)
+            attended.append(self.attend(q, k, v, None).transpose(0, 1).flatten(1, 2))
+        return self.finish(x, torch.cat(attended, dim=1)[None])
 
     def project(self, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries [B, heads, S, head width], keys and values [B, key heads, …]; the first two rotated by position."""
@@ -100,18 +121,25 @@ class _Block(nn.Module):
 
 def _rotate(x: Tensor, turn: Tensor) -> Tensor:
     """Rotary positions: neighbouring pairs of [..., head width] as complex numbers, times `turn`."""
+    if x.dtype == torch.bfloat16:
+        x = x.float()  # there are no complex numbers of so few bits
     pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
     return torch.view_as_real(pairs * turn).flatten(-2)
 
 
 class Decoder(nn.Module):
-    """The decoder. `forward` trains, `step` generates."""
+    """The decoder. `forward` trains, `step` generates.
+
+    With `recompute`, the backward pass computes each block's inner values again instead of keeping them: a third more
+    work, in the memory of one block (gradient checkpointing, arXiv 1604.06174).
+    """
 
     turn: Tensor
 
     def __init__(self, shape: ModelShape, *, seed: int = 0) -> None:
         super().__init__()
         self.shape = shape
+        self.recompute = False
         self.embedding = nn.Embedding(shape.vocabulary, shape.width)
         self.blocks = nn.ModuleList(_Block(shape) for _ in range(shape.layers))
         self.norm = nn.RMSNorm(shape.width, eps=shape.epsilon)
@@ -132,42 +160,77 @@ class Decoder(nn.Module):
     def _blocks(self) -> list[_Block]:
         return [block for block in self.blocks if isinstance(block, _Block)]
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """Hidden states [B, T, width] of right-padded `ids` [B, T]; padding never reaches earlier positions."""
-        steps = ids.shape[1]
-        turn = self.turn[:steps]
-        x = self.embedding(ids)
+    def forward(self, ids: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
+        """Hidden states [B, T, width] of the rows of `ids` [B, T], or [N, width] of flat `ids` [N].
+
+        Flat ids hold sequences of the given `lengths` one after the other. No token sees another sequence, and
+        positions begin anew with each. Neighbours of one length share a call of the attention. Raises `PolicyRefused`
+        where a sequence is longer than the context.
+        """
+        if lengths is None:
+            lengths = [ids.shape[1]] * ids.shape[0]
+        if max(lengths) > self.shape.context:
+            raise PolicyRefused(f"a sequence of {max(lengths)} tokens is longer than the context, {self.shape.context}")
+        runs = [(length, len(list(same))) for length, same in groupby(lengths)]
+        turn = torch.cat([self.turn[:length] for length in lengths])
+        x = self.embedding(ids.reshape(1, -1))
         for block in self._blocks():
-            q, k, v = block.project(x, turn)
-            x = block.finish(x, block.attend(q, k, v, None))
-        hidden: Tensor = self.norm(x)
+            if self.recompute and torch.is_grad_enabled():
+                x = checkpoint(block, x, turn, runs, use_reentrant=False)
+            else:
+                x = block(x, turn, runs)
+        hidden: Tensor = self.norm(x.view(*ids.shape, -1))
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits [..., vocabulary] over the next token."""
         return F.linear(hidden, self.embedding.weight if self.readout is None else self.readout.weight)
 
+    @property
+    def weights(self) -> list[Tensor]:
+        """The matrices that each token goes through, of one block and of the readout."""
+        block = self._blocks()[0]
+        inner = [
+            each.weight for each in (block.qkv, block.out, block.gate_up, block.down) if isinstance(each, nn.Linear)
+        ]
+        return [*inner, self.embedding.weight if self.readout is None else self.readout.weight]
+
+    def empty_cache(self, rows: int, room: int) -> Cache:
+        """A cache for so many rows of up to `room` positions each, with nothing in it."""
+        shape = self.shape
+        size = (shape.layers, rows, shape.key_heads, padded_length(room), shape.head_width)
+        return Cache(torch.zeros(size), torch.zeros(size), torch.zeros(rows, dtype=torch.long))
+
     def step(self, ids: Tensor, cache: Cache, counts: Tensor) -> Tensor:
         """Feed `ids` [B, S], of which row b has `counts[b]` real ones; extends `cache` in place.
 
-        Returns hidden states [B, width] at each row's last real token. The cache must have room for S more.
+        Returns hidden states [B, width] at each row's last real token, zeros for a row that has none. The cache, made
+        by `empty_cache`, must have room for the real ones.
         """
         rows, steps = ids.shape
-        offsets = torch.arange(steps)
-        positions = cache.lengths[:, None] + offsets
-        turn = self.turn[positions.clamp(max=self.shape.context - 1)][:, None]
-        total = int(cache.lengths.max()) + steps
-        mask = (torch.arange(total) <= positions[..., None])[:, None]
-        row = torch.arange(rows)[:, None]
-        x = self.embedding(ids)
+        row, offset = (torch.arange(steps) < counts[:, None]).nonzero(as_tuple=True)
+        position, real = cache.lengths[row] + offset, len(row)
+        # Padded for the sake of bits: see `steady`. Without padding between rows no token is computed for nothing.
+        flat = F.pad(ids[row, offset], (0, -real % ROWS))
+        turn = self.turn[F.pad(position, (0, -real % ROWS))]
+        queries = torch.zeros(rows, steps, self.shape.heads, self.shape.head_width)
+        seen = sights(cache.lengths[:, None] + torch.arange(steps).clamp(max=(counts - 1).clamp(min=0)[:, None]))
+        x = self.embedding(flat)[None]
         for i, block in enumerate(self._blocks()):
-            q, k, v = block.project(x, turn)
-            cache.keys[i][row, :, positions] = k.transpose(1, 2)
-            cache.values[i][row, :, positions] = v.transpose(1, 2)
-            keys, values = cache.keys[i][:, :, :total], cache.values[i][:, :, :total]
-            x = block.finish(x, block.attend(q, keys, values, mask))
+            q, k, v = (each[0].transpose(0, 1) for each in block.project(x, turn))
+            cache.keys[i][row, :, position] = k[:real]
+            cache.values[i][row, :, position] = v[:real]
+            if real == rows * steps:
+                some = q[:real].view(rows, steps, *q.shape[1:])
+                q[:real] = attend(some, cache.keys[i], cache.values[i], seen, cache.alike).flatten(0, 1)
+            else:
+                queries[row, offset] = q[:real]
+                q[:real] = attend(queries, cache.keys[i], cache.values[i], seen, cache.alike)[row, offset]
+            x = block.finish(x, q.transpose(0, 1)[None])
         cache.lengths += counts
-        hidden: Tensor = self.norm(x[torch.arange(rows), counts - 1])
+        hidden: Tensor = x.new_zeros(rows, x.shape[-1])
+        last = counts.cumsum(0)[counts > 0] - 1
+        hidden[counts > 0] = self.norm(x[0])[last]
         return hidden
 
 

@@ -45,13 +45,14 @@ print("ok")
 @dataclass(frozen=True, slots=True)
 class FamilySpec:
     """How many tasks of each split, from which seed. `pytest_share` of them are judged by pytest, the rest by
-    plain-data comparison."""
+    plain-data comparison. `shown`: the instruction shows the file, and one action is to repair it."""
 
     seed: int = 0
     train: int = 240
     validation: int = 40
     test: int = 100
     pytest_share: float = 0.1
+    shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def generate_family(spec: FamilySpec) -> list[Task]:
                 )
             project, cases = made
             runner = "pytest" if rng.random() < spec.pytest_share else "plain"
-            task = replace(_task(project, cases, runner), id=f"{split}-{number:04d}", split=split)
+            task = replace(_task(project, cases, runner, shown=spec.shown), id=f"{split}-{number:04d}", split=split)
             if split == "train":
                 others = [project.renamed(rng) for _ in range(_RENAMINGS)]
                 allowed = [project.renaming(other) for other in others if other.combination not in held_out]
@@ -152,7 +153,7 @@ def _value(kind: str, rng: random.Random) -> Any:
     return rng.randint(low, high)
 
 
-def _task(project: Project, cases: list[_Case], runner: str) -> Task:
+def _task(project: Project, cases: list[_Case], runner: str, *, shown: bool) -> Task:
     function, path = project.function, project.path
     visible = [case for case in cases if case.fails][:1] + [case for case in cases if not case.fails][:2]
     rows = "".join(f"    ({tuple(case.args)!r}, {case.expected!r}),\n" for case in visible)
@@ -162,9 +163,10 @@ def _task(project: Project, cases: list[_Case], runner: str) -> Task:
         files[f"{project.package}/__init__.py"] = File(b"")
     tests, how = _frozen(runner, project, [case for case in cases if case not in visible[:1]])
     gold = File(project.source(broken=False).encode())
+    asked = f"Fix {function} in {path} so that python3 check.py passes."
     return Task(
         id="",
-        instruction=f"Fix {function} in {path} so that python3 check.py passes.",
+        instruction=f"Fix {function} in {path}:\n{project.source(broken=True)}" if shown else asked,
         files=files,
         verification=Verification(tests=tests | {"check.py": check}, visible=("check.py",), **how),
         editable=("**/*.py",),
@@ -176,6 +178,7 @@ def _task(project: Project, cases: list[_Case], runner: str) -> Task:
             "layout": project.layout,
             "combination": project.combination,
             "edit": project.edit(),
+            **({"shown": True} if shown else {}),
         },
     )
 

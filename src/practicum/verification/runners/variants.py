@@ -1,8 +1,8 @@
 """Runner `variants`: the submission is a file of tests, tried on right and on wrong variants of what it tests.
 
-Owns: `run_variants`, `variants_s`, `variants_problem`. Invariant: a variant is named by what it is (`original`,
-`equivalent-…`, `mutant-…`) here only; each is tried in the box as it was at the start, with nothing of another in it,
-by a process of its own, in an order drawn afterwards. Must not know: how variants are made, outcomes.
+Owns: `run_variants`, `tossed`, `variants_s`, `variants_problem`. Invariant: a variant is named by what it is
+(`original`, `equivalent-…`, `mutant-…`) here only; each is tried in the box as it was at the start, with nothing of
+another in it, by a process of its own, in an order drawn afterwards. Must not know: how variants are made, outcomes.
 
 The frozen files are `ID/path`: what lies at `path` of the workspace in the variant ID. The submission is the one file
 that may be edited. An id of a right variant is passed when pytest ran at least one test there and all were well; an id
@@ -13,16 +13,19 @@ What a submission can do to its process (leave it early, forge its report, hang,
 "well" and "not well", so all depends on knowing which variant it runs on. Closed: telling them by order, number of the
 process, time, files of an earlier trial or its processes (the box is reset), mtime and place (all are written alike
 at the same path), comparison with each other (never two in one box), the original's text, hash or number of lines (the
-right ones are rewritten). Not closed: a test that carries the original and proves, by the syntax tree alone, that what
-it finds is a rewrite of it; makers of tasks therefore rewrite mutants as well. A test that calls a copy of the original
-and compares results is a test, if a lazy one.
+right ones are rewritten), tossing a coin (what earns something is tried again). Not closed: a coin that follows from
+the variant's text, and so falls alike each time; a test that carries the original and proves, by the syntax tree
+alone, that what it finds is a rewrite of it; makers of tasks therefore rewrite mutants as well. A test that calls a
+copy of the original and compares results is a test, if a lazy one.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
+from collections import Counter
 from typing import Any
 
 from practicum.records.task import Task
@@ -44,6 +47,8 @@ ORIGINAL, EQUIVALENT, MUTANT = "original", "equivalent-", "mutant-"
 _MAX_BYTES = 4 << 20  # of reports
 _CHECKS = "_practicum_checks"  # a module that suites with sentinels import; nothing asks for it here
 _TAIL = 1000
+_ROUNDS = 10
+ENOUGH = 1e-3  # so likely may luck be
 
 
 def is_right(name: str) -> bool:
@@ -53,7 +58,7 @@ def is_right(name: str) -> bool:
 
 def variants_s(task: Task) -> float:
     """How long all trials may take, in seconds: the task's limit is for one."""
-    return task.verification.timeout_s * len(task.verification.fail_to_pass)
+    return task.verification.timeout_s * len(task.verification.fail_to_pass) * _ROUNDS
 
 
 def variants_problem(task: Task) -> str | None:
@@ -78,29 +83,58 @@ def variants_problem(task: Task) -> str | None:
 
 
 async def run_variants(box: Sandbox, task: Task, files: Tree, *, warm: bool = False) -> Report:
-    """Try the submitted tests on each variant, until one that is right is refused."""
+    """Try the submitted tests on each variant, until one that is right is refused.
+
+    What they have earned is tried again, as often as it takes to tell it from tossing coins: a right variant must be
+    accepted each time, and only a mutant that is caught each time is caught.
+    """
     check = task.verification
     target = task.editable[0]
     if target not in files:
         return Report(details=dict.fromkeys(check.fail_to_pass, f"there is no {target}"), evidence={"trials": {}})
-    order = list(check.fail_to_pass)
-    random.SystemRandom().shuffle(order)  # not from the seed: what can be worked out can be relied on
+    orders: list[list[str]] = []
     well: dict[str, bool] = {}
     trials: dict[str, Any] = {}
-    for number, name in enumerate(order):
-        if number:
-            await box.reset()
-        for path in sorted(check.files):
-            if path.startswith(f"{name}/"):
-                await box.write(f"{task.workspace}/{path.removeprefix(f'{name}/')}", check.tests[path].data)
-        trials[name], undecided = await _tried(box, task, files, warm)
-        if undecided is not None:
-            return Report(evidence={"trials": trials}, undecided=undecided)
-        well[name] = trials[name]["well"]
-        if is_right(name) and not well[name]:
+    count = Counter[bool]()
+    chance = 1.0
+    while len(orders) < _ROUNDS and chance > ENOUGH:
+        order = [name for name in check.fail_to_pass if is_right(name) or not well.get(name, False)]
+        random.SystemRandom().shuffle(order)  # not from the seed: what can be worked out can be relied on
+        orders.append(order)
+        for name in order:
+            if trials:
+                await box.reset()
+            for path in sorted(check.files):
+                if path.startswith(f"{name}/"):
+                    await box.write(f"{task.workspace}/{path.removeprefix(f'{name}/')}", check.tests[path].data)
+            trials[name], undecided = await _tried(box, task, files, warm)
+            if undecided is not None:
+                return Report(evidence={"trials": trials}, undecided=undecided)
+            well[name] = trials[name]["well"]
+            count[well[name]] += 1
+            if is_right(name) and not well[name]:
+                break
+        statuses, details = _judged(check.fail_to_pass, well)
+        if "passed" not in statuses.values():
+            chance = 0.0
             break
-    statuses, details = _judged(check.fail_to_pass, well)
-    return Report(statuses, details, evidence={"order": order, "trials": trials})
+        chance = tossed(count[True], count[False], sum(not is_right(name) for name in well), _caught(well))
+    evidence = {"order": orders[0], "rounds": len(orders), "luck": chance, "trials": trials}
+    return Report(statuses, details, evidence=evidence)
+
+
+def tossed(accepted: int, refused: int, mutants: int, caught: int) -> float:
+    """The chance that a coin, as fit for it as a coin can be, so often accepts and refuses, and `caught` of `mutants`.
+
+    A coin that accepts with the chance p does that with p^accepted (1 - p)^refused, which is highest at p = accepted /
+    (accepted + refused); which mutants it refuses does not matter.
+    """
+    p = accepted / (accepted + refused)
+    return min(1.0, math.comb(mutants, caught) * p**accepted * (1 - p) ** refused)
+
+
+def _caught(well: dict[str, bool]) -> int:
+    return sum(not is_right(name) and not ok for name, ok in well.items())
 
 
 async def _tried(box: Sandbox, task: Task, files: Tree, warm: bool) -> tuple[dict[str, Any], str | None]:

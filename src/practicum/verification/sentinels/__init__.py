@@ -2,7 +2,8 @@
 
 Owns: rewriting frozen pytest and unittest files into *variants* (`guard`), and reading what they reported
 (`reading`). The parts: other constants of one kind (`literals`), what an assertion compares (`operands`), assertions
-and their alternatives (`groups`), parametrised rows (`rows`), one file (`rewrite`).
+and their alternatives (`groups`), parametrised rows (`rows`), one file (`rewrite`), what picking
+would be worth (`luck`).
 
 Each assertion of a test becomes a *question* with alternatives that exclude one another: the one its author wrote,
 and others, such as another constant or the opposite condition. A test is run as several variants; in each, every

@@ -14,11 +14,12 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from practicum.verification.sentinels.literals import alternatives, is_readable
+from practicum.verification.sentinels.literals import alternatives, is_readable, places
 from practicum.verification.sentinels.questions import Question, ask
 from practicum.verification.sentinels.scope import Binding, Function, Loop, Scope, leaves
 
 _COMMON = ("KeyError", "ValueError", "TypeError", "IndexError", "AttributeError", "RuntimeError", "ZeroDivisionError")
+_EXCEPTIONS = 3  # that are offered at a time
 _RARE = ("ZeroDivisionError", "OverflowError", "RecursionError", "BufferError", "EOFError", "UnboundLocalError")
 
 
@@ -36,7 +37,8 @@ class Group:
     """Assertions that share their lots, one for each slot. `options` are a slot's alternatives, the author's first.
 
     More slots than one are the rows of a parametrised function or, with `loop`, the items of a loop. `most` is how many
-    other constants were asked for, None where the alternatives are no constants.
+    other constants were asked for, None where the alternatives are no constants. `shown`: the other alternative is the
+    author's with something around it.
     """
 
     sites: list[Site]
@@ -46,6 +48,7 @@ class Group:
     most: int | None = None
     rows: bool = False
     loop: Loop | None = None
+    shown: bool = False
 
     @property
     def count(self) -> int:
@@ -55,6 +58,11 @@ class Group:
     def many(self, slot: int) -> bool:
         """Whether the slot has more alternatives than were asked for."""
         return self.most is not None and len(self.options[slot]) > self.most
+
+    def among(self, slot: int) -> int:
+        """Among how many alternatives the author's is hidden, for who knows how constants are drawn."""
+        options = self.options[slot][: self.count]
+        return places(options[0], len(options) - 1) if self.most is not None else len(options)
 
     def readable(self, slot: int) -> bool:
         """Whether the language of a text tells the author's alternative from the others."""
@@ -91,7 +99,12 @@ class Draws:
 
 def find_groups(function: Function, scope: Scope, draws: Draws, count: int) -> list[Group]:
     """The groups of `function`, each with at least one alternative and at most `count`."""
-    found = [(Site(statement, sure, question.broad), question) for statement, sure, question in _walk(function, scope)]
+    found = [
+        (Site(statement, sure, question.broad), question)
+        for statement, sure, question in _walk(function, scope)
+        # What is looked at afterwards is there only where the author's exception was waited for.
+        if question.caught is None or not scope.loads(question.caught)
+    ]
     groups: list[Group] = []
     bound: dict[str, Group] = {}
     readers = [name.id for _, question in found for name in question.names]
@@ -135,12 +148,13 @@ def _group(site: Site, question: Question, binding: Binding | None, draws: Draws
     (slot,) = question.slots
     if kind == "value":
         changed = ast.Call(ast.Name(draws.alter, ast.Load()), [slot], [])
-        return Group([site], slots, [[slot, changed]], strong=False)
+        return Group([site], slots, [[slot, changed]], strong=False, shown=True)
     if kind == "condition":
         assert question.replacement is not None
         return Group([site], slots, [[slot, question.replacement]], strong=False)
     if kind == "no_exception":
-        return Group([site], slots, [[slot, ast.Call(ast.Name(draws.quiet, ast.Load()), [], [])]], strong=False)
+        quiet = ast.Call(ast.Name(draws.quiet, ast.Load()), [], [])
+        return Group([site], slots, [[slot, quiet]], strong=False, shown=True)
     names, strong = _exceptions(slot, draws)
     others: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names[:count]]
     return Group([site], slots, [[slot, *others]], strong=strong)
@@ -157,7 +171,7 @@ def _size(written: ast.expr) -> float:
 
 
 def _exceptions(wanted: ast.expr, draws: Draws) -> tuple[list[str], bool]:
-    """Names of exceptions that none of `wanted` is related to, a different one first at each turn.
+    """Names of exceptions that none of `wanted` is related to, others at each turn.
 
     Of a class that the file does not define the ancestors are unknown, so only classes with few heirs will do.
     """
@@ -172,8 +186,9 @@ def _exceptions(wanted: ast.expr, draws: Draws) -> tuple[list[str], bool]:
             issubclass(kind, getattr(builtins, name)) or issubclass(getattr(builtins, name), kind) for kind in classes
         )
     ]
-    start = draws.turn % len(pool)
-    return pool[start:] + pool[:start], own
+    # The next turn offers others throughout: a class with two ancestors in the pool must not hold twice by two names.
+    start = draws.turn * _EXCEPTIONS % len(pool)
+    return (pool[start:] + pool[:start])[:_EXCEPTIONS], own
 
 
 def _walk(function: Function, scope: Scope) -> Iterator[tuple[ast.stmt, bool, Question]]:

@@ -59,7 +59,7 @@ def guard(check: Verification, nonce: str, turn: int = 0) -> Guarded:
         if not places:
             continue
         try:
-            source, found = rewrite(check.tests[file].data.decode("utf-8"), file, places, lot)
+            source, found = rewrite(check.tests[file].data.decode("utf-8"), file, places, lot, check.fail_to_pass)
         except (SyntaxError, ValueError, RecursionError) as error:
             without |= dict.fromkeys(places, f"{file} cannot be rewritten: {type(error).__name__}")
             continue

@@ -23,6 +23,7 @@ from typing import Any
 
 _TRIES = 30
 _NUMBERS = (int, float, complex)
+_NEAR = 9  # so far at least may a number move: much farther than as many as are drawn
 _ORDERS = 12  # of words or letters: with fewer, there would be too few other texts, and too easily hit
 _WORD, _LETTER, _READABLE = re.compile(r"[A-Za-z]+"), re.compile(r"[A-Za-z]"), re.compile(r"[^\W\d_]{2}")
 
@@ -74,10 +75,12 @@ def alternatives(
     Numbers move by more than `gap`. With `disjoint`, a changed container shares no element with the old one.
     """
     found: list[list[ast.expr]] = []
-    for _ in range(_TRIES):
+    falls = _falls(min((_room(slot, gap) for slot in slots), default=0), rng, count)
+    for number in range(_TRIES):
         if len(found) == count:
             break
-        changed = [_changed(slot, rng, gap) for slot in slots]
+        # There may be nothing left below that is unlike all others.
+        changed = [_changed(slot, rng, gap, falls[len(found)] and number < _TRIES // 2) for slot in slots]
         if not all(map(is_literal, changed)):  # a list took the place of a None in a set
             continue
         # Apart from the others as well: two wrong answers that both hold are a contradiction too.
@@ -131,12 +134,43 @@ class _Draw:
     rng: random.Random
 
 
-def _changed(node: ast.expr, rng: random.Random, gap: float) -> ast.expr:
+def places(node: ast.expr, count: int) -> int:
+    """At how many places among `count` others of its kind, in order, the literal may stand."""
+    return min(count, _room(node, 0.0)) + 1
+
+
+def _room(node: ast.expr, gap: float) -> int:
+    """How many steps down its whole numbers have before they pass zero; many where they need not stop there."""
+    numbers = [leaf for leaf in _leaves(ast.literal_eval(node)) if type(leaf) is int]
+    low = min(numbers, default=-1)
+    return max(0, low - math.ceil(gap)) if low >= 0 else _TRIES
+
+
+def _falls(room: int, rng: random.Random, count: int) -> list[bool]:
+    """Which of `count` alternatives are to be less than the author's.
+
+    As many as by an even lot, so that his stands at each place in their order as often; and the first, which may be the
+    only one in use, as often as not.
+    """
+    most = min(count, room)
+    less = rng.randint(0, most)
+    first = most > 0 and rng.random() * most < less
+    others = [True] * (less - first) + [False] * (count - 1 - less + first)
+    rng.shuffle(others)
+    return [first, *others]
+
+
+def _changed(node: ast.expr, rng: random.Random, gap: float, down: bool) -> ast.expr:
+    """`node` with other leaves, whose numbers fall if it is to go `down`, where they can without passing zero."""
     numbers = [leaf for leaf in _leaves(ast.literal_eval(node)) if type(leaf) is int]
     low, high = min(numbers, default=0), max((abs(leaf) for leaf in numbers), default=0)
-    size = math.ceil(gap) + (rng.randint(1, 6) if rng.random() < 0.5 else rng.randint(1, max(6, high // 2)))
-    down = rng.random() < 0.5 and (low < 0 or low - size >= 0)
-    part = rng.uniform(0.15, 0.9) * rng.choice((-1, 1))
+    near = math.ceil(gap)
+    part = rng.uniform(0.15, 0.9) * (-1 if down else 1)
+    size = rng.randint(1, _NEAR) if rng.random() < 0.5 else rng.randint(1, max(_NEAR, high // 2))
+    if down and low >= 0:
+        down = low > near
+        size = rng.randint(1, low - near) if down and size > low - near else size
+    size += near
     draw = _Draw(-size if down else size, part, rng.randrange(1, 26), rng.randrange(1, 10), gap, rng)
     return _walk(node, draw)
 

@@ -6,6 +6,7 @@ Owns: `Lot`, `Place`, `Asked`, `Probe`. Invariant: all of it stays on the host. 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -43,7 +44,8 @@ class Asked:
     `tags` name it in the reports; `options` say which alternative it holds, 0 being the author's; `texts` are the
     alternatives, so that those of two judgements can be compared. `strong`: they are written down in one way; then
     nobody can tell the author's, unless it is `readable`. `many`: nor guess it, as there are many more than were drawn.
-    `sure`: a test that ends has come by it. An assertion on a loop's items is one for each item.
+    `shown`: the file itself shows which is the author's, which is else hidden `among` so many. `sure`: a test that ends
+    has come by it. An assertion on a loop's items is one for each item.
     """
 
     tags: tuple[str, ...]
@@ -52,6 +54,8 @@ class Asked:
     strong: bool
     many: bool
     readable: bool
+    shown: bool
+    among: int
     sure: bool
     line: int
 
@@ -67,3 +71,19 @@ class Probe:
     def strong(self) -> bool:
         """Whether there is a question in it of which nobody can tell the author's alternative."""
         return any(one.strong and not one.readable for one in self.asked)
+
+    @property
+    def choices(self) -> Mapping[tuple[str, ...], int]:
+        """What could be picked from, where the file does not show the author's, and among how many.
+
+        Who follows a rule picks the same wherever the same constants were drawn, so these count once.
+        """
+        found: dict[tuple[str, ...], int] = {}
+        for one in self.asked:
+            texts = tuple(sorted(set(one.texts)))
+            if not one.shown:
+                drawn = one.strong and len(texts) > 2
+                # A zero tells on itself, but not to those who pick by place or at random.
+                among = max(2, min(one.among, len(texts)))
+                found[texts if drawn else (self.ids[0], str(one.line), *texts)] = among
+        return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import copy
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from practicum.verification.sentinels.literals import is_literal
@@ -60,7 +60,8 @@ class Question:
 
     `names` are slots that are names, to be settled by where they get their values. `gap` is the tolerance that a
     changed number must exceed, `relative` the part of its own size that does so. `replacement` is the other side of
-    a condition. `broad` says that any exception within the statement is its failure, not the test's.
+    a condition. `broad` says that any exception within the statement is its failure, not the test's. `caught` is the
+    name under which the test can look at what was raised: it can be asked only where it does not.
     """
 
     kind: Kind
@@ -70,6 +71,7 @@ class Question:
     replacement: ast.expr | None = None
     names: tuple[ast.Name, ...] = field(default=())
     broad: bool = False
+    caught: str | None = None
 
 
 def ask(statement: ast.stmt) -> Question | None:
@@ -77,7 +79,10 @@ def ask(statement: ast.stmt) -> Question | None:
     if isinstance(statement, ast.Assert):
         return _condition(statement.test)
     if isinstance(statement, (ast.With, ast.AsyncWith)) and len(statement.items) == 1:
-        return _raises(statement.items[0].context_expr)
+        found, caught = _raises(statement.items[0].context_expr), statement.items[0].optional_vars
+        if found is None or caught is None:
+            return found
+        return replace(found, caught=caught.id) if isinstance(caught, ast.Name) else None
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
     call = statement.value

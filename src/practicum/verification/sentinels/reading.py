@@ -39,7 +39,7 @@ class Answers:
 
     `contradictions` say what spoke for each. `held` are the points at which one alternative held alone, with its text;
     `wrong` those of them at which it was not the author's. `strong` are the points whose alternatives nobody can tell,
-    `many` those where nobody hits one by accident.
+    `many` those where nobody hits one by accident. `choices` are what could be picked from, by test.
     """
 
     statuses: dict[str, TestStatus] = field(default_factory=dict)
@@ -49,6 +49,7 @@ class Answers:
     wrong: set[Point] = field(default_factory=set)
     strong: set[Point] = field(default_factory=set)
     many: set[Point] = field(default_factory=set)
+    choices: dict[str, Mapping[tuple[str, ...], int]] = field(default_factory=dict)
 
     @property
     def suspicious(self) -> bool:
@@ -67,6 +68,7 @@ def read_answers(
         reported = [statuses.get(one) for one in probe.ids]
         if not any(reported):
             continue
+        answers.choices[name] = probe.choices
         ended = all(status == "passed" for status in reported)
         reasons = []
         for number, asked in enumerate(probe.asked):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,8 @@ from practicum.verification.sentinels.probes import Asked, Lot, Place, Probe
 from practicum.verification.sentinels.rows import Parameters, inline_rows, read_parameters
 from practicum.verification.sentinels.scope import Function, Loop, Scope, module_constants
 
-FEW = 8  # with fewer strong questions in a file, a test gets more variants: guessing must not pay
-MORE_VARIANTS = 4
+FEW = 10  # with fewer strong questions in a file that earn something, these get more variants: guessing must not pay
+MORE_VARIANTS = 6
 _Tags = list[list[list[str]]]  # by assertion, variant and item: one item, where it is not on a loop's items
 _SKIPS = frozenset(["skip", "skipIf", "skipUnless"])
 
@@ -33,10 +33,12 @@ class _Plan:
     tests: dict[str, Place]
 
 
-def rewrite(source: str, where: str, tests: Mapping[str, Place], lot: Lot) -> tuple[str, dict[str, Probe]]:
+def rewrite(
+    source: str, where: str, tests: Mapping[str, Place], lot: Lot, earning: Collection[str]
+) -> tuple[str, dict[str, Probe]]:
     """The file with variants of `tests` (by id) in their place, and a probe for each that can be asked something.
 
-    Raises `SyntaxError` or `ValueError` for a source that this interpreter does not parse.
+    Those of `earning` that ask little get more. Raises `SyntaxError` or `ValueError` where it does not parse.
     """
     module = ast.parse(source)
     words = _words(lot.chance(f"names {where}"))
@@ -52,10 +54,11 @@ def rewrite(source: str, where: str, tests: Mapping[str, Place], lot: Lot) -> tu
     plans = [plan for plan in _plans(module, tests, constants, draws, written) if plan.groups]
     if not plans:
         return source, {}
-    few = sum(group.strong for plan in plans for group in plan.groups) < FEW
+    earns = [not plan.tests.keys().isdisjoint(earning) for plan in plans]
+    few = sum(group.strong for plan, paid in zip(plans, earns, strict=True) if paid for group in plan.groups) < FEW
     lots, probes = lot.chance(f"lots {where}", kept=True), dict[str, Probe]()
-    for plan in plans:
-        count = MORE_VARIANTS if few and all(group.count >= MORE_VARIANTS for group in plan.groups) else 2
+    for plan, paid in zip(plans, earns, strict=True):
+        count = min(MORE_VARIANTS if few and paid else 2, *(group.count for group in plan.groups))
         made, found = _variants(plan, count, lots, words, check, reverse=bool(lot.turn % 2))
         _replace(module, plan.function, made)
         probes |= found
@@ -203,6 +206,8 @@ def _asked(plan: _Plan, row: int, drawn: list[list[list[int]]], tags: list[_Tags
                     strong=group.strong,
                     many=group.many(slot),
                     readable=group.readable(slot),
+                    shown=group.shown,
+                    among=group.among(slot),
                     sure=group.sure(site, slot),
                     line=site.statement.lineno,
                 )

@@ -1,0 +1,1 @@
+"""The real scheduler against simulated boxes, engines, verifiers and a trainer, on virtual time."""
