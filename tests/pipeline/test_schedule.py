@@ -97,7 +97,7 @@ def test_an_order_carries_what_may_replace_its_attempts() -> None:
     first, second = groups_of(order)
     assert [spec.id for spec in first.specs] == ["a/0", "a/1", "a/2"]
     assert [spec.id for spec in second.refills] == ["b/3", "b/4"]
-    assert first.wanted == 2
+    assert first.size == 2
 
 
 def test_what_can_never_work_is_refused_with_its_arithmetic() -> None:

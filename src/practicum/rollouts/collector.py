@@ -60,10 +60,6 @@ class Group:
     refills: tuple[AttemptSpec, ...] = ()
     size: int | None = None
 
-    @property
-    def wanted(self) -> int:
-        return len(self.specs) if self.size is None else self.size
-
 
 @dataclass(frozen=True, slots=True)
 class _Way:
