@@ -181,12 +181,18 @@ def measure(count: int, protected: int, folders: Path | None) -> dict[str, objec
             save_task(task, folders / f"{index // 1000:03d}" / task.id)
         tasks = TaskFolders(folders)
     start, used = time.perf_counter(), cpu()
-    found = survey(tasks, guarded, processes=2)
+    found = survey(tasks, guarded, processes=2, on_progress=told)
     taken = {"seconds": round(time.perf_counter() - start, 1), "cpu_seconds": round(cpu() - used, 1)}
     return {"tasks": count, "protected": protected} | taken | peak() | scores(found, made) | {
         "stages": found.seconds,
         "pairs_verified": found.pairs,
     }  # fmt: skip
+
+
+def told(stage: str, done: int, total: int) -> None:
+    """Say on stderr how far it is."""
+    if done % 10_000 == 0 or done == total:
+        print(f"{stage}: {done:,} of {total:,} after {cpu():.0f} cpu seconds of this process", file=sys.stderr)
 
 
 def cpu() -> float:

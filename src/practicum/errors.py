@@ -24,9 +24,8 @@ Must not know: anything else in the package.
     ├── VerifierError          infrastructure  the judge itself failed; nothing was decided
     │   └── CanaryDeviated     infrastructure  the judge no longer gives verdicts that are known beforehand
     ├── ScheduleError          infrastructure  the scheduler could not give what was waited for
-    │   ├── WaitTimedOut       infrastructure  no permit, room or item came before the deadline
-    │   ├── AttemptTimedOut    infrastructure  an attempt had not come to an end before its deadline
-    │   └── QueueClosed        infrastructure  a queue ended, and nothing more goes through it
+    │   ├── WaitTimedOut       infrastructure  no permit or turn came before the deadline
+    │   └── AttemptTimedOut    infrastructure  an attempt had not come to an end before its deadline
     ├── StoreError             infrastructure  a record could not be written or read
     │   └── StartRefused       infrastructure  recorded turns and a saved workspace disagree, or one is missing
     └── TrainerError           infrastructure  an update could not be made
@@ -169,15 +168,11 @@ class ScheduleError(PracticumError):
 
 
 class WaitTimedOut(ScheduleError):
-    """No permit, no room in a queue or no item of it came before the deadline."""
+    """No permit or turn came before the deadline."""
 
 
 class AttemptTimedOut(ScheduleError):
     """An attempt had not come to an end before its deadline."""
-
-
-class QueueClosed(ScheduleError):
-    """A queue ended: nothing more goes in, and what was in it has been taken out."""
 
 
 class StoreError(PracticumError):

@@ -64,7 +64,7 @@ def test_a_project_becomes_tasks(cli: Cli, repo: Path, tmp_path: Path) -> None:
     tally = document["strategies"]["single-bug"]
     assert tally["tried"] >= tally["killed"] >= tally["kept"] == 2
     assert sum(kind["tried"] for kind in tally["kinds"].values()) == tally["tried"]
-    assert {"baseline", "mutants", "whole suite", "writing"} <= document["phases"].keys()
+    assert {"baseline", "mutants", "wrong variants", "writing"} <= document["phases"].keys()
     assert document["project"]["name"] == "ranges"
     assert document["steady_tests"] == 4
     assert "symbolic link" in document["not_read"]["elsewhere"]

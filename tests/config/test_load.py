@@ -92,6 +92,9 @@ def test_unknown_key_that_belongs_elsewhere() -> None:
         ("rollout.max_staleness=-1", ["rollout.max_staleness = -1", "at least 0"]),
         ("rollout.temperature=0", ["rollout.temperature = 0", "more than 0"]),
         ("sft.steps=-1", ["sft.steps = -1", "at least 0"]),
+        ("trainer.precision=float16", ["trainer.precision = 'float16'", "'float32' or 'bfloat16'"]),
+        ("trainer.threads=0", ["trainer.threads = 0", "at least 1"]),
+        ("rollout.threads=0", ["rollout.threads = 0", "at least 1"]),
     ],
 )
 def test_wrong_values_name_key_value_and_expectation(override: str, parts: list[str]) -> None:

@@ -127,3 +127,10 @@ def test_binomial_tail(n: int, p: float, data: st.DataObject) -> None:
     assert 0 <= tail <= 1
     below = math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k))
     assert tail + below == pytest.approx(1.0)
+
+
+def test_no_number_of_attempts_is_too_large_for_the_tail() -> None:
+    """Half of very many tosses of a coin are heads or more: a chance of one half, and half of that of just so many."""
+    for n in (2_000, 100_000):
+        assert binomial_tail(n // 2, n, 0.5) == pytest.approx(0.5 + 1 / math.sqrt(2 * math.pi * n), rel=1e-5)
+    assert binomial_tail(1_500, 2_000, 0.01) == 0.0

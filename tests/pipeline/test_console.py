@@ -28,7 +28,7 @@ SUMMARY = {
 
 
 def test_plain_lines() -> None:
-    """Off a terminal each event is one line, and what a phase came to is told when the next begins."""
+    """Off a terminal each event is one line, and what a phase came to is told when it ends, or the next begins."""
     out = io.StringIO()
     with RunConsole(stream=out, updates=40) as console:
         console.phase("vetting")
@@ -36,6 +36,9 @@ def test_plain_lines() -> None:
         console.show({"kind": "admission", "task": "b", "admitted": False, "reason": "the gold does not pass"})
         console.phase("warm start")
         console.show({"kind": "sft", "step": 9, "loss": 0.5})
+        console.show({"kind": "admission", "task": "c", "admitted": True})
+        console.tell_counts()
+        console.show({"kind": "evaluation", "split": "test", "update": 0, "rate": 0.5, "low": 0.4, "high": 0.6})
         console.phase("training")
         console.show(UPDATE)
         console.show({"kind": "evaluation", "split": "validation", "update": 3, "rate": 0.5, "low": 0.4, "high": 0.6})
@@ -47,6 +50,8 @@ def test_plain_lines() -> None:
         "1 tasks admitted, 1 refused",
         "warm start",
         "warm start ended at step 9, loss 0.50",
+        "2 tasks admitted, 1 refused",
+        "test after update 0: 50.0 % (40.0 – 60.0 %)",
         "training",
         "update    3/40  success  43 %  reward +0.21  entropy 0.87  signal  67 %  14.1 boxes/s  generate 25 act 75 %",
         "validation after update 3: 50.0 % (40.0 – 60.0 %)",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from practicum.config import RunConfig, load_config
-from practicum.config.sections import RewardConfig
+from practicum.config.learning import RewardConfig
 from practicum.curation.soundness.noise import write_noise
 from practicum.errors import ConfigError
 from practicum.pipeline.rewards import Rewards, open_rewards

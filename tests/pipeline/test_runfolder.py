@@ -209,12 +209,12 @@ def test_list_runs(tmp_path: Path) -> None:
     """Runs are listed oldest first with their status; a damaged one is listed with its problem."""
     root = tmp_path / "runs"
     assert list_runs(root) == []
-    first = RunFolder.create(root, CONFIG, "first")
+    first = RunFolder.create(root, CONFIG.model_copy(update={"name": "first"}))
     first.append_metric(update_row(1))
     first.write_summary({"updates": 1})
     first.close()
     time.sleep(0.02)
-    with RunFolder.create(root, CONFIG, "second") as second:
+    with RunFolder.create(root, CONFIG.model_copy(update={"name": "second"})) as second:
         second.metrics_path.write_text("nonsense\n")
         (root / "stray").mkdir()
         runs = list_runs(root)

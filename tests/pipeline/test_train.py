@@ -66,7 +66,8 @@ def test_a_killed_run_continues_to_the_same_weights(lab: Lab) -> None:
     unbroken = lab.root / "unbroken"
     (lab.root / "runs").rename(unbroken)
     (whole,) = unbroken.iterdir()
-    broken = lab.start(str(lab.config))
+    lab.configure(("updates = 3", "updates = 9"))
+    broken = lab.start(str(lab.config), "--set", "rl.updates=3")
     folder = lab.begun()
     assert lab.eventually(lambda: _updates(folder) != [], 200)
     broken.kill()
@@ -75,7 +76,7 @@ def test_a_killed_run_continues_to_the_same_weights(lab: Lab) -> None:
     reached = last_state(VersionStore(folder / "checkpoints"))
     assert reached is not None
     assert reached.version < 3
-    lab.train("--resume", str(folder))
+    lab.train(str(lab.config), "--resume", str(folder))
     assert _updates(folder) == [1, 2, 3]
     assert _weights(folder, 3) == _weights(whole, 3)
     assert _weights(folder, 3) != _weights(folder, 0)
@@ -100,7 +101,9 @@ def test_a_finished_run_is_not_resumed(lab: Lab) -> None:
     """Resuming a run that has nothing left to do fails and says what to do instead."""
     lab.configure(("updates = 3", "updates = 1"), staleness=0)
     lab.train(str(lab.config))
-    process = lab.start("--resume", str(lab.run_folder()))
+    process = lab.start(str(lab.config), "--resume", str(lab.run_folder()), "--set", "rl.updates=2")
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 2
     assert json.loads(out)["error"]["kind"] == "NothingLearned"
+    with RunFolder.open(lab.run_folder()) as run:
+        assert run.config.rl.updates == 1

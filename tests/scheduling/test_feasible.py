@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from practicum.errors import ConfigError
-from practicum.scheduling.feasible import Plan, problems, refuse, unused_boxes
+from practicum.scheduling.feasible import Plan, problems, refuse
 
 GOOD = Plan(
     per_update=10,
@@ -104,12 +104,6 @@ def test_all_problems_are_told_at_once_by_their_names() -> None:
     assert caught.value.fix == (
         "rollout.tasks_per_update: set it to 6 or less, or add tasks; lease_s: set it to 300 or more"
     )
-
-
-def test_boxes_that_nobody_can_use() -> None:
-    """Two updates of ten groups of eight are all there can be at once."""
-    assert unused_boxes(replace(GOOD, boxes=200)) == 40
-    assert unused_boxes(GOOD) == 0
 
 
 @settings(max_examples=200)

@@ -81,6 +81,16 @@ def test_small_norms_are_harmless() -> None:
     assert guard.objection(0.1, 1.1) is not None
 
 
+@given(NUMBERS, st.floats(-10, 10), NORMS)
+def test_a_step_stays_unless_it_ruined_something(before: float, change: float, weights: float) -> None:
+    """What is worse by more than the bound, or not finite, does not stay; all else does."""
+    guard = after(usual())
+    assert (guard.ruin(before, before + change, weights) is not None) == (before + change > before + guard.bounds.ruin)
+    for bad in (math.nan, math.inf):
+        assert guard.ruin(before, bad, weights) == "after the step its own samples have no finite loss"
+        assert guard.ruin(before, before, bad) == "the step left weights that are not finite"
+
+
 @given(st.lists(st.tuples(NUMBERS, NORMS), max_size=20), st.integers(1, 5))
 def test_refused_steps_leave_no_trace(steps: list[tuple[float, float]], times: int) -> None:
     """They are counted, never measured by, and a step that is taken clears the count."""

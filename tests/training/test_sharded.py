@@ -40,7 +40,8 @@ def slopes(trainer: Trainer) -> dict[str, Tensor]:
 
 
 def train_together(folder: Path) -> None:
-    """What each process does: two steps, the second once more from what was saved; it writes down what it had."""
+    """What each process does: two steps with one between them that ruins the model, and the second once more from what
+    was saved; it writes down what it had."""
     torch.set_num_threads(1)
     samples, reports = read_samples(folder), []
     tensors: dict[str, dict[str, Tensor]] = {}
@@ -54,6 +55,7 @@ def train_together(folder: Path) -> None:
         trainer.optim_step(1e-2)
         trainer.save(folder)
         tensors["first"] = trainer.state()
+        ruined = trainer.step(samples, LOSS, lr=10.0)
         reports.append(trainer.step(samples, LOSS, lr=1e-2))
         tensors["second"] = trainer.state()
         trainer.take(tensors["first"])
@@ -63,7 +65,7 @@ def train_together(folder: Path) -> None:
     if layout.rank == 0:
         for name, each in tensors.items():
             save_file(each, folder / f"{name}.safetensors")
-    (folder / f"rank{layout.rank}.json").write_text(json.dumps({"held": held, "reports": reports}))
+    (folder / f"rank{layout.rank}.json").write_text(json.dumps({"held": held, "reports": reports, "ruined": ruined}))
 
 
 def close(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
@@ -75,7 +77,8 @@ def close(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_two_processes_compute_what_one_does(samples: list[Sample], tmp_path: Path) -> None:
-    """Gradients, reports and weights are those of one process, each holds half, and a saved state fits either."""
+    """Gradients, reports and weights are those of one process, each holds half, and a saved state fits either; a step
+    that ruins the model is undone in both."""
     rows = [[s.input_ids, s.loss_mask, s.behaviour_logprobs, s.advantages] for s in samples]
     (tmp_path / "samples.json").write_text(json.dumps(rows))
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -109,6 +112,7 @@ def test_two_processes_compute_what_one_does(samples: list[Sample], tmp_path: Pa
     whole = sum(parameter.numel() for parameter in alone.model.parameters())
     assert sum(rank["held"] for rank in ranks) == whole
     assert max(rank["held"] for rank in ranks) < 0.6 * whole
+    assert [rank["ruined"] for rank in ranks] == [{}, {}]
     assert ranks[0]["reports"] == ranks[1]["reports"]
     assert ranks[0]["reports"][0] == pytest.approx(report, rel=1e-4)
     assert ranks[0]["reports"][1] == pytest.approx(after, rel=1e-4)

@@ -331,6 +331,75 @@ def test_a_spike_is_as_if_it_had_not_been(make_model: MakeModel, samples: list[S
     assert trainer.guard == resumed.guard == clean.guard
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [cross_entropy, CLIPPED, simple_preference(beta=2.0, gamma=0.5)],
+    ids=["cross-entropy", "clipped", "simpo"],
+)
+@pytest.mark.parametrize(
+    ("lr", "why"), [(float("inf"), "not finite"), (1e25, "not finite"), (10.0, "its own samples worse")]
+)
+@pytest.mark.parametrize("earlier", [0, 3])
+def test_a_ruinous_step_is_undone_at_once(
+    make_model: MakeModel, samples: list[Sample], loss: Loss, lr: float, why: str, earlier: int
+) -> None:
+    """A step that makes the model useless does not stay, though its gradient is sound; later ones do not know of it."""
+    told: list[str] = []
+    trainer, clean = Trainer(make_model(), tell=told.append), Trainer(make_model())
+    for each in (trainer, clean):
+        for _ in range(earlier):
+            assert each.step(samples[:6], loss, lr=1e-3)
+    assert trainer.step(samples[:6], loss, lr=lr) == {}
+    assert len(told) == 1
+    assert why in told[0] or "no finite loss" in told[0]
+    assert_equal(trainer.state(), clean.state())
+    assert (trainer.steps, trainer.guard) == (earlier, clean.guard.under(loss.name).not_taken())
+    for each in (trainer, clean):
+        assert each.step(samples[:6], loss, lr=1e-3)
+    assert_equal(trainer.state(), clean.state())
+    assert trainer.guard == clean.guard
+
+
+def test_what_is_punished_may_become_unlikely(make_model: MakeModel, samples: list[Sample]) -> None:
+    """A step that makes punished tokens much less likely did what it was to do; praised ones must not suffer so."""
+    ids, mask = (1, *[5] * 7), (0, *[1] * 7)
+    punished = Sample(ids, mask, (0.0, *[-2.83] * 7), (0.0, *[-1.0] * 7), 0)
+    trainer = Trainer(make_model())
+    before = next_logprobs(trainer.model, torch.tensor([ids])).mean()
+    assert trainer.step([punished], CLIPPED, lr=1.0)
+    assert next_logprobs(trainer.model, torch.tensor([ids])).mean() < before - 10  # of praised tokens that is ruin
+    praised = [replace(each, advantages=tuple(0.01 * m for m in each.loss_mask)) for each in samples]
+    told: list[str] = []
+    trainer = Trainer(make_model(), tell=told.append)
+    assert trainer.step([punished, *praised], CLIPPED, lr=10.0) == {}
+    assert "its own samples worse" in told[0]
+
+
+def test_weights_that_only_the_undone_step_moved(make_model: MakeModel, samples: list[Sample]) -> None:
+    """A step that is undone leaves no moments where there were none, so the next one is as if it had not been."""
+    trainer, clean = Trainer(make_model()), Trainer(make_model())
+    for each in (trainer, clean):
+        each.forward_backward(samples, cross_entropy)
+        each.model.embedding.weight.grad = None
+        each.optim_step(1e-3)
+    assert trainer.step(samples, cross_entropy, lr=10.0) == {}
+    assert trainer.model.embedding.weight not in trainer.optimiser.state
+    for each in (trainer, clean):
+        assert each.step(samples, cross_entropy, lr=1e-3)
+    assert_equal(trainer.state(), clean.state())
+
+
+def test_ruinous_steps_end_the_run_with_the_last_good_weights(make_model: MakeModel, samples: list[Sample]) -> None:
+    """A rate that is too high is no accident: after a few such steps the run ends, and the weights are still sound."""
+    trainer = Trainer(make_model())
+    before = trainer.state()
+    assert [trainer.step(samples, cross_entropy, lr=10.0) for _ in range(3)] == [{}] * 3
+    with pytest.raises(TrainerError, match="4 steps in a row") as ended:
+        trainer.step(samples, cross_entropy, lr=10.0)
+    assert not isinstance(ended.value, StepRefused)
+    assert_equal(trainer.state(), before)
+
+
 def test_steps_that_were_not_taken_are_not_in_the_mean() -> None:
     """The mean is over the reports there are."""
     assert mean_of([{"loss": 1.0}, {}, {"loss": 2.0}]) == {"loss": 1.5}

@@ -18,6 +18,7 @@ from practicum.records.verdict import Submission
 from practicum.sandboxes.contract import BoxSpec, Sandbox, SandboxProvider
 from practicum.verification.judge import ExecutionVerifier
 from practicum.verification.runners.drivers import Drivers
+from practicum.verification.trial import Trials
 
 BUGGY = "def add(a, b):\n    return a - b\n\ndef sub(a, b):\n    return a - b\n"
 GOLD = BUGGY.replace("a - b", "a + b", 1)
@@ -529,3 +530,22 @@ def test_verdicts_are_independent(bench: Any) -> None:
         return await asyncio.gather(*jobs)
 
     assert [verdict.outcome for verdict in bench.runner.run(all_at_once())] == ["passed", "failed", "partial"] * 3
+
+
+def test_work_that_is_known_to_be_wrong_fails_once_it_has_used_its_seconds(bench: Any) -> None:
+    """An endless loop is ended by the processor's seconds that it was given, and not by the tests' time."""
+    endless = "def add(a, b):\n    while True: pass\n\ndef sub(a, b):\n    return a - b\n"
+    judge = bench.verifier(0).repeating("nonce", Trials(0), cpu_s=1)
+    submission = Submission((Change("calc.py", "edit", File(endless.encode())),))
+    task = replace(PYTEST, verification=replace(PYTEST.verification, timeout_s=300.0))
+    verdict = bench.runner.run(judge.verify(task, submission))
+    assert verdict.outcome == "failed"
+    assert (verdict.evidence["how"], verdict.evidence["exit_code"]) in [("ended", -24), ("ended", -9)]
+
+
+def test_seconds_beyond_those_of_the_box_are_no_obstacle(bench: Any) -> None:
+    """Work that may use more of a processor than its box allows comes to run, by what the box allows."""
+    judge = bench.verifier(0).repeating("nonce", Trials(0), cpu_s=10_000)
+    submission = Submission((Change("calc.py", "edit", File(GOLD.encode())),))
+    verdict = bench.runner.run(judge.verify(PYTEST, submission))
+    assert verdict.passed, verdict.evidence

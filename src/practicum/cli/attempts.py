@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -30,7 +30,12 @@ _GIVE_UP_AFTER = 8  # attempts without a single answer: the policy is not there
 _POLICY_FAULTS = {PolicyError.__name__, PolicyRefused.__name__}
 _POLICY_FIX = "see that the policy is running, and that its address, model and key are right"
 
+T = TypeVar("T")
+
 TaskArgument = Annotated[Path, typer.Argument(metavar="TASK", help="A task directory.")]
+PolicyOption = Annotated[
+    T, typer.Option(metavar="POLICY", help="oracle, noop, script:FILE, an http address or a run folder.")
+]
 ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="Model to ask an http address for.")]
 KeyOption = Annotated[
     str | None, typer.Option("--api-key-env", metavar="VAR", help="Environment variable that holds the address's key.")
@@ -137,9 +142,7 @@ def verify(
 
 def evaluate(
     taskset: Annotated[Path, typer.Argument(metavar="TASKSET", help="A task directory, or a folder of them.")],
-    policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="oracle, noop, script:FILE, an http address or a run folder.")
-    ],
+    policy: PolicyOption[str],
     samples: Annotated[int, typer.Option(min=1, metavar="K", help="Attempts at each task.")] = 1,
     model: ModelOption = None,
     api_key_env: KeyOption = None,

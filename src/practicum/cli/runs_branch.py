@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from practicum.cli.attempts import ApiOption, KeyOption, ModelOption, SpeechOption, TemperatureOption, TokenizerOption
+from practicum.cli.attempts import (
+    ApiOption,
+    KeyOption,
+    ModelOption,
+    PolicyOption,
+    SpeechOption,
+    TemperatureOption,
+    TokenizerOption,
+)
 from practicum.cli.output import JsonOption, emit
 
 if TYPE_CHECKING:
@@ -26,9 +34,7 @@ def branch(
     trajectory: Annotated[str, typer.Argument(metavar="TRAJECTORY", help="Id of the trunk.")],
     turn: Annotated[int, typer.Option(min=0, metavar="K", help="First turn that is sampled anew, counted from 0.")],
     count: Annotated[int, typer.Option(min=1, metavar="N", help="How many continuations.")] = 4,
-    policy: Annotated[
-        str | None, typer.Option(metavar="P", help="Who goes on, as in `eval`; the run's own model where not given.")
-    ] = None,
+    policy: PolicyOption[str | None] = None,
     model: ModelOption = None,
     api_key_env: KeyOption = None,
     temperature: TemperatureOption = None,
@@ -39,7 +45,8 @@ def branch(
 ) -> None:
     """Go on from turn K of TRAJECTORY N times more, in boxes forked from the workspace of that turn, and judge each.
 
-    Kept in the run folder as the phase `branch`. Shows what each is worth against the mean of all that pass there.
+    Who goes on is POLICY, or the run's own model where none is given. Kept in the run folder as the phase `branch`.
+    Shows what each is worth against the mean of all that pass there.
     """
     from practicum.pipeline.agents import parse_agent
     from practicum.pipeline.branching import branch as make_branches

@@ -43,7 +43,7 @@ def synth(
         bool, typer.Option("--allow-unlicensed", help="Take a project whose licence is not known.")
     ] = False,
     lock: Annotated[Path | None, typer.Option(help="A lock with hashes: what the tests need.")] = None,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Test runs at once; by default by cores.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Test runs at once; by default cores + 1.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make tasks from REPO: change it, keep what its own tests notice, and tell only what they say.
@@ -64,7 +64,7 @@ def synth(
     names = [name.strip() for each in strategy or () for name in each.split(",") if name.strip()]
     strategies = strategies_named(names)
     project = read_project(repo, allow_unlicensed=allow_unlicensed)
-    order = Order(count, budget, concurrency or os.cpu_count() or 1)
+    order = Order(count, budget, concurrency or (os.cpu_count() or 1) + 1)  # one is prepared while others run
     with sole_writer(out / ".practicum", "synth"):
         project = replace(project, layer=layer_for(project, out / ".practicum", lock))
         made = asyncio.run(_synthesise(project, strategies, Settings(seed=seed, visible=visible), order, out))

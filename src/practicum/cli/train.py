@@ -40,47 +40,51 @@ def train(
     """Train a model on checkable work; `practicum train quickstart` is the main job."""
     if rescored and resume is None:
         raise ConfigError("--rescored goes with --resume", fix="--resume DIR --rescored")
-    config = _resolve(source, overrides or [], resume)
+    config = _new(source, overrides or []) if resume is None else _continued(resume, source, overrides or [], rescored)
     if dry_run:
         _check_before(config)
         emit(config.model_dump(mode="json"), config.to_toml().rstrip(), as_json=as_json)
         return
     from practicum.pipeline.console import RunConsole
+    from practicum.pipeline.resuming import Source
     from practicum.pipeline.train import train as run_training
 
+    begun = Source.read(source) if source is not None and resume is None else None
     with RunConsole(json=as_json, updates=config.updates) as console:
-        summary = run_training(config, root=runs, resume=resume, console=console, rescored=rescored)
+        summary = run_training(config, root=runs, resume=resume, console=console, rescored=rescored, source=begun)
     if as_json:
         emit(summary, "", as_json=True)
 
 
 def _check_before(config: RunConfig) -> None:
     # Not for a plain run of the quickstart: what trains it takes seconds to import, and there is nothing to find.
-    if config.policy.model is not None or config.tasks.path is not None or config.tasks.family == "functions":
+    chosen = config.policy.model is not None or config.tasks.path is not None or config.tasks.family == "functions"
+    if chosen or config.trainer.precision != "float32":
         from practicum.pipeline.train import check_before
 
         check_before(config)
 
 
-def _resolve(source: str | None, overrides: list[str], resume: Path | None) -> RunConfig:
-    """The configuration to run. A resumed run keeps its own; saying something else is an error, never ignored."""
+def _new(source: str | None, overrides: list[str]) -> RunConfig:
     from practicum.config import load_config, recipes
 
-    if resume is None:
-        if source is None:
-            raise ConfigError(
-                "what is to be trained is missing", fix=f"name a TOML file or one of: {', '.join(recipes())}"
-            )
-        return load_config(source, overrides)
+    if source is None:
+        raise ConfigError("what is to be trained is missing", fix=f"name a TOML file or one of: {', '.join(recipes())}")
+    return load_config(source, overrides)
+
+
+def _continued(resume: Path, source: str | None, overrides: list[str], rescored: bool) -> RunConfig:
+    """The run's own configuration, with those of `overrides` that only extend it; a `source` must say what it said when
+    the run was begun. Anything else is an error, never ignored."""
+    from practicum.config import load_config
+    from practicum.pipeline.resuming import check_changes, check_source, check_unfinished
     from practicum.pipeline.runfolder import RunFolder
 
     with RunFolder.open(resume) as folder:
-        kept = folder.config
-    fix = "leave it out, or start a new run without --resume"
-    if overrides and load_config(resume / "config.toml", overrides) != kept:
-        raise ConfigError(
-            f"--set {overrides[0]}: {resume} was started otherwise, and a resumed run keeps its settings", fix=fix
-        )
-    if source is not None and load_config(source).name != kept.name:
-        raise ConfigError(f"{source} is not what {resume} was started with ({kept.name})", fix=fix)
-    return kept
+        if source is not None:
+            check_source(folder, source)
+        if not rescored:
+            check_unfinished(folder)
+        config = load_config(resume / "config.toml", overrides)
+        check_changes(folder, config)
+    return config

@@ -1,6 +1,6 @@
 """The sections that say what is trained, and how.
 
-Owns: `PolicyConfig`, `SftConfig`, `StudyConfig`, `RlConfig`, `RewardModelConfig`.
+Owns: `PolicyConfig`, `TrainerConfig`, `SftConfig`, `StudyConfig`, `RlConfig`, `RewardConfig`.
 Invariant: a key that the chosen model or method does not read is refused, not passed over.
 Must not know: which classes implement what.
 """
@@ -63,6 +63,17 @@ class PolicyConfig(Section):
     def _what_is_read(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unread = _OWN if self.model else _PRETRAINED
         return {name: value for name, value in handler(self).items() if name not in unread}
+
+
+class TrainerConfig(Section):
+    """How the trainer computes; what it computes stands elsewhere."""
+
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Numbers of matrix products; all else is float32 in any case. Refused on a processor that lacks them."""
+    recompute: bool = False
+    """Whether a backward pass computes a block's inner values again: a third more work, in the memory of one block."""
+    threads: int = Field(default=1, ge=1)
+    """Processors used by updates; boxes and sampling need the others meanwhile. The warm start has sft.threads."""
 
 
 class SftConfig(Section):
@@ -185,6 +196,28 @@ class RewardModelConfig(Section):
     """How far success by execution must be below its best at a look to count as fallen."""
     patience: int = Field(default=2, ge=1)
     """Looks in a row at which success has fallen while the model's opinion has risen, after which learning stops."""
+
+
+class RewardConfig(Section):
+    noise: str | None = Field(default=None, min_length=1)
+    """File of measured error rates, written by `practicum verifier noise`; leave it out to train without."""
+    correction: Literal["none", "backward", "forward"] = "none"
+    """How rewards are corrected by those rates."""
+    min_youden: float = Field(default=0.2, ge=0, lt=1)
+    """With `noise`: tasks whose lower bound of J = 1 − FP − FN is not above this do not train."""
+    model: RewardModelConfig | None = None
+    """A learnt model of rewards that trains in place of verdicts; without this section verdicts train."""
+
+    @model_validator(mode="after")
+    def _rates_are_known(self) -> RewardConfig:
+        if self.correction != "none" and self.noise is None:
+            raise ValueError(
+                f"correction {self.correction!r} needs error rates: set reward.noise to a file that "
+                "`practicum verifier noise` wrote"
+            )
+        if self.correction != "none" and self.model is not None:
+            raise ValueError("verdicts are corrected, or a model's opinion trains in their place: remove one")
+        return self
 
 
 class RlConfig(Section):

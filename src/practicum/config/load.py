@@ -63,6 +63,11 @@ def load_config(source: str | Path | Sequence[str | Path], overrides: Iterable[s
     return load_model(RunConfig, _RECIPES, sources, overrides)
 
 
+def read_config(source: str | Path) -> dict[str, Any]:
+    """What `source`, a TOML file or the name of a shipped recipe, says by itself, unchecked. Raises `ConfigError`."""
+    return _read(source, _RECIPES)[1]
+
+
 def load_model(model: type[M], shelf: Shelf, sources: Sequence[str | Path], overrides: Iterable[str] = ()) -> M:
     """As `load_config`, for any strict model and what is shipped of it on `shelf`."""
     layers = [_read(item, shelf) for item in sources] + [_override(text) for text in overrides]

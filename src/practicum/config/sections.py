@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from practicum.config.learning import PolicyConfig, RewardModelConfig, RlConfig, SftConfig, StudyConfig
+from practicum.config.learning import PolicyConfig, RewardConfig, RlConfig, SftConfig, StudyConfig, TrainerConfig
 from practicum.config.section import Section
 
 
@@ -69,6 +69,8 @@ class RolloutConfig(Section):
     """Groups collected for each update."""
     max_staleness: int = Field(default=1, ge=0)
     """Most versions that sampling may lag behind the trainer; 0 collects and updates in turn."""
+    threads: int = Field(default=1, ge=1)
+    """Processors used to sample; above 1 whether a run repeats bit for bit is up to the host's kernels."""
 
     @model_validator(mode="after")
     def _turn_fits(self) -> RolloutConfig:
@@ -152,28 +154,6 @@ class VerificationConfig(Section):
     """The run's own tasks whose gold and untouched state are judged again at each look."""
 
 
-class RewardConfig(Section):
-    noise: str | None = Field(default=None, min_length=1)
-    """File of measured error rates, written by `practicum verifier noise`; leave it out to train without."""
-    correction: Literal["none", "backward", "forward"] = "none"
-    """How rewards are corrected by those rates."""
-    min_youden: float = Field(default=0.2, ge=0, lt=1)
-    """With `noise`: tasks whose lower bound of J = 1 − FP − FN is not above this do not train."""
-    model: RewardModelConfig | None = None
-    """A learnt model of rewards that trains in place of verdicts; without this section verdicts train."""
-
-    @model_validator(mode="after")
-    def _rates_are_known(self) -> RewardConfig:
-        if self.correction != "none" and self.noise is None:
-            raise ValueError(
-                f"correction {self.correction!r} needs error rates: set reward.noise to a file that "
-                "`practicum verifier noise` wrote"
-            )
-        if self.correction != "none" and self.model is not None:
-            raise ValueError("verdicts are corrected, or a model's opinion trains in their place: remove one")
-        return self
-
-
 class JudgeConfig(Section):
     """A model that gives the signal `judge`, to tasks that name it. Without this section there is none."""
 
@@ -223,6 +203,7 @@ class RunConfig(Section):
     tasks: TasksConfig = TasksConfig()
     sandbox: SandboxConfig = SandboxConfig()
     policy: PolicyConfig = PolicyConfig()
+    trainer: TrainerConfig = TrainerConfig()
     rollout: RolloutConfig = RolloutConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     sft: SftConfig = SftConfig()

@@ -8,7 +8,6 @@ Must not know: runs, disks, what happens to a task that is blamed.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,6 +15,7 @@ from typing import Any, Literal
 
 from practicum.records.trajectory import Trajectory
 from practicum.rollouts.collector import SPARE
+from practicum.verification.calibration.bounds import beta_below
 from practicum.verification.calibration.sampling import reliability
 
 ALPHA = 1e-3
@@ -178,7 +178,7 @@ def binomial_tail(k: int, n: int, p: float) -> float:
     """P(X ≥ k) of n draws with chance p each."""
     if not 0 <= k <= n or not 0 <= p <= 1:
         raise ValueError(f"k {k}, n {n}, p {p}")
-    return min(1.0, math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k, n + 1)))
+    return beta_below(p, k, n - k + 1) if k else 1.0
 
 
 def _others(task: str, everything: Mapping[str, Tally]) -> Tally:

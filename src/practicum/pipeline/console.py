@@ -93,13 +93,12 @@ class RunConsole:
             "signal": self.signal,
             "proxy": self.proxy,
         }
-        view = views.get(str(row.get("kind")))
-        if view is not None:
+        if (view := views.get(str(row.get("kind")))) is not None:
             view(row)
 
     def phase(self, title: str) -> None:
         """A new part of the run begins; what the part before came to is told first."""
-        self._tell_counts()
+        self.tell_counts()
         self._title, self._doing = visible(title), ""
         self._line(self._title)
 
@@ -159,20 +158,21 @@ class RunConsole:
         """How many tasks were admitted and refused so far."""
         return f"{count(self._tasks[True])} tasks admitted, {count(self._tasks[False])} refused"
 
+    def tell_counts(self) -> None:
+        """What a part of the run came to: its tasks, the end of its warm start. Told once."""
+        for text in self._untold.values():
+            self._line(text)
+        self._untold.clear()
+
     def summary(self, summary: Row) -> None:
         """The block at the end of a run; ends the live table."""
-        self._tell_counts()
+        self.tell_counts()
         self.close()
         for line in summary_lines(summary):
             self._write(line)
 
     def _progress(self, row: Row) -> str:
         return f"{row.get('update', '?')}/{self.updates}" if self.updates else f"{row.get('update', '?')}"
-
-    def _tell_counts(self) -> None:
-        for text in self._untold.values():
-            self._line(text)
-        self._untold.clear()
 
     def _line(self, text: str) -> None:
         if not self.live_view:

@@ -133,12 +133,16 @@ def _update(run: Run, trainer: Trainer, method: Method, selection: Selection, ba
 
 def _with_streams(run: Run, trainer: Trainer, method: Method, samples: list[Sample]) -> list[Sample]:
     """`samples` with the further log-probabilities that the loss needs; the reference is version 0."""
-    temperature, most = run.config.rollout.temperature, trainer.batch_tokens
+    temperature, most, precision = run.config.rollout.temperature, trainer.batch_tokens, trainer.precision
     if samples and "proximal" in method.loss.needs:
-        samples = scored(trainer.model, samples, "proximal", temperature=temperature, batch_tokens=most)
+        samples = scored(
+            trainer.model, samples, "proximal", temperature=temperature, batch_tokens=most, precision=precision
+        )
     if samples and "reference" in method.loss.needs:
         with held(run.trainee, run.versions.fetch(0)) as first:
-            samples = scored(first, samples, "reference", temperature=temperature, batch_tokens=most)
+            samples = scored(
+                first, samples, "reference", temperature=temperature, batch_tokens=most, precision=precision
+            )
     return samples
 
 

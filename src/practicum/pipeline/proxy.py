@@ -144,7 +144,7 @@ def _learn(run: Run, config: RewardModelConfig, model: Decoder) -> None:
         )
     run.console.phase(f"Reward model: {len(lesson)} pairs, {len(back)} held back, {config.steps} steps")
     metrics = take_steps(
-        Trainer(model, grad_clip=run.config.rl.grad_clip, read=read_scores),
+        Trainer(model, grad_clip=run.config.rl.grad_clip, read=read_scores, precision=run.config.trainer.precision),
         Lesson.of(lesson),
         bradley_terry_loss,
         steps=range(config.steps),

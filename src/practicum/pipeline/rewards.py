@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from practicum.config.sections import RewardConfig
+from practicum.config.learning import RewardConfig
 from practicum.curation.soundness.noise import read_noise
 from practicum.errors import ConfigError
 from practicum.pipeline.runfolder import RunFolder

@@ -56,12 +56,12 @@ class RunFolder:
         self._lock = lock
 
     @classmethod
-    def create(cls, root: Path, config: RunConfig, name: str | None = None) -> RunFolder:
+    def create(cls, root: Path, config: RunConfig, *, source: Mapping[str, Any] | None = None) -> RunFolder:
         """A new folder under `root`, locked: `<name>-<UTC time>`, and `-2` … where that is taken.
 
-        `name` is the configuration's where not given. Raises `StoreError`.
+        `source` is what the configuration was read from. Raises `StoreError`.
         """
-        stem = f"{name or config.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        stem = f"{config.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         try:
             root.mkdir(parents=True, exist_ok=True)
             path = _fresh(root, stem)
@@ -73,7 +73,7 @@ class RunFolder:
         try:
             folder._lock = _acquire(path)
             write_atomic(path / "config.toml", config.to_toml().encode())
-            folder.audit("created", config=config.model_dump(mode="json"))
+            folder.audit("created", config=config.model_dump(mode="json"), source=source)
         except StoreError:
             folder.close()
             shutil.rmtree(path)  # ours since a moment ago, and nothing is left half-written

@@ -157,7 +157,16 @@ def _with_reference(run: Run, trainer: Trainer, units: Sequence[Unit]) -> list[U
     temperature = run.config.rollout.temperature if run.config.study and run.config.study.source == "attempts" else 1.0
     flat = [sample for unit in units for sample in unit]
     with held(run.trainee, run.versions.fetch(0)) as first:
-        rows = iter(scored(first, flat, "reference", temperature=temperature, batch_tokens=trainer.batch_tokens))
+        rows = iter(
+            scored(
+                first,
+                flat,
+                "reference",
+                temperature=temperature,
+                batch_tokens=trainer.batch_tokens,
+                precision=trainer.precision,
+            )
+        )
     return [tuple(next(rows) for _ in unit) for unit in units]
 
 

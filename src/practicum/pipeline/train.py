@@ -35,6 +35,7 @@ from practicum.pipeline.proxy import open_proxy
 from practicum.pipeline.quarantine import SET_APART, Quarantine, WentBack
 from practicum.pipeline.report import write_report
 from practicum.pipeline.rescoring import begin_rescored, finish_laying, open_replay
+from practicum.pipeline.resuming import Source, check_unfinished, said_of, take_changes
 from practicum.pipeline.rewards import Rewards, open_rewards
 from practicum.pipeline.rollout_process import RolloutProcess
 from practicum.pipeline.run import Run, RunState, last_state, split_of
@@ -45,6 +46,7 @@ from practicum.pipeline.trainee import adapted, base_of, check_model, own_decode
 from practicum.policies.local.model import use_threads
 from practicum.policies.local.trainee import Trainee
 from practicum.records.task import Task
+from practicum.training.precision import computing
 from practicum.training.trainer import Trainer
 from practicum.weights.store import VersionStore
 
@@ -52,9 +54,15 @@ TASKS_FOLDER = "tasks"
 
 
 def train(
-    config: RunConfig, *, root: Path, resume: Path | None, console: RunConsole, rescored: bool = False
+    config: RunConfig,
+    *,
+    root: Path,
+    resume: Path | None,
+    console: RunConsole,
+    rescored: bool = False,
+    source: Source | None = None,
 ) -> dict[str, Any]:
-    """Run `config` in a new folder under `root`, or continue the run in `resume`; returns the summary.
+    """Run `config`, read from `source`, in a new folder under `root`, or continue that in `resume`: the summary.
 
     With `rescored`, the run in `resume` goes back to its first version and on with its re-scored rewards.
     Raises `PracticumError` subclasses, and `KeyboardInterrupt` with the line that continues the run.
@@ -62,9 +70,18 @@ def train(
     started = time.perf_counter()
     use_threads(1)
     check_before(config)
-    folder = RunFolder.create(root, config) if resume is None else RunFolder.open(resume, write=True)
+    if resume is None:
+        folder = RunFolder.create(root, config, source=None if source is None else source._asdict())
+    else:
+        folder = RunFolder.open(resume, write=True)
     with folder:
         console.note(f"run folder: {folder.path}")
+        if resume is not None:
+            finish_laying(folder)
+            if not rescored:
+                check_unfinished(folder)
+            for change in take_changes(folder, config):
+                console.note(said_of(change))
         try:
             if rescored:
                 begin_rescored(folder)
@@ -85,14 +102,16 @@ def train(
 
 
 def check_before(config: RunConfig) -> None:
-    """Raises `PracticumError` for what can be known to fail before anything is made: a model, or a choice of tasks."""
+    """Raises `PracticumError` for what can be known to fail before anything is made: a model, a processor without the
+    numbers that are asked for, or a choice of tasks."""
     check_model(config.policy)
+    computing(config.trainer.precision)
     if config.tasks.path is not None or config.tasks.family == "functions":
         choose_tasks(config.tasks, demonstrated=_demonstrated(config))
 
 
 def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: bool, started: float) -> dict[str, Any]:
-    began, state = time.perf_counter(), _where_to_start(folder, config, resumed=resumed)
+    began, state = time.perf_counter(), _where_to_start(folder, resumed=resumed)
     tasks_folder = folder.path / TASKS_FOLDER
     if not tasks_folder.is_dir():
         console.phase("Tasks")
@@ -116,7 +135,13 @@ def _run(folder: RunFolder, config: RunConfig, console: RunConsole, *, resumed: 
         run.meter.seconds["preparing"] += time.perf_counter() - began
         quarantine = Quarantine(run, tasks)
         guard = CanaryGuard(run, tasks_folder, quarantine)
-        trainer = Trainer(trainee.model, grad_clip=config.rl.grad_clip, tell=lambda reason: not_taken(run, reason))
+        trainee.model.recompute = config.trainer.recompute
+        trainer = Trainer(
+            trainee.model,
+            grad_clip=config.rl.grad_clip,
+            precision=config.trainer.precision,
+            tell=lambda reason: not_taken(run, reason),
+        )
         if state is None:
             guard.check("start", update=-1)
             _begin(run, trainer, tasks, rewards)
@@ -146,6 +171,7 @@ def _learn(
 ) -> None:
     """All updates that are left: of a study or by reinforcement, whichever the configuration has any of."""
     before = run.state.version
+    use_threads(run.config.trainer.threads)
     rewards.proxy = open_proxy(run)
     study(run, trainer)
     learn(run, trainer, guard, quarantine, rewards)
@@ -186,18 +212,13 @@ def _begin(run: Run, trainer: Trainer, tasks: Sequence[Task], rewards: Rewards) 
     with run.meter.span("admission"):
         admitted = hear_admission(run, "held-out", held_out)
         run.tasks |= complete({split: split_of(admitted, split) for split in ("validation", "test")})
+    run.console.tell_counts()
 
 
-def _where_to_start(folder: RunFolder, config: RunConfig, *, resumed: bool) -> RunState | None:
+def _where_to_start(folder: RunFolder, *, resumed: bool) -> RunState | None:
     """The state to continue from; what was recorded after it is set apart. None to start from the beginning."""
     if not resumed:
         return None
-    finish_laying(folder)
-    if folder.summary() is not None:
-        raise NothingLearned(
-            f"{folder.path} is finished: {config.updates} updates were made",
-            fix="start a new run with more: --set rl.updates=N, or study.updates",
-        )
     versions = VersionStore(folder.checkpoints)
     doubt = suspect(folder)
     if doubt is not None:  # what followed the last good look does not train, and neither do weights that saw it

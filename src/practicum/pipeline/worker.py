@@ -8,7 +8,6 @@ Must not know: training.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import signal
 import traceback
 from multiprocessing.connection import Connection
@@ -18,12 +17,12 @@ from practicum.pipeline.floor import Floor
 from practicum.pipeline.orders import Closed, Failed, Judge, Order, Ready, Settled, Stop, WorkerSetup
 from practicum.pipeline.signals import open_signals
 from practicum.policies.local.model import use_threads
+from practicum.sandboxes.parentage import end_with_parent
 from practicum.sandboxes.provider import open_provider
 from practicum.sandboxes.snapshots import DirectorySnapshots
 from practicum.trajectories.journal import Journal
 from practicum.verification.opening import open_verifier
 
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _Message = Order | Judge | Settled | Stop
 
 
@@ -39,9 +38,8 @@ def serve(connection: Connection, setup: WorkerSetup) -> None:
     """Entry point of the process: carry out orders from `connection` until `Stop` or until it closes."""
     # Ctrl-C reaches the whole process group; stopping is the trainer's decision, and comes as an order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Ends this process even where it is stuck in native code, or stopped, when the trainer is killed.
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    use_threads(1)
+    end_with_parent()
+    use_threads(setup.rollout.threads)
     try:
         asyncio.run(_serve(connection, setup))
     except (EOFError, BrokenPipeError, ConnectionResetError):

@@ -119,37 +119,10 @@ def in_flight(per_s: float, held_s: float) -> float:
     return per_s * held_s
 
 
-def in_flight_to_saturate(work: Work, *, replicas: int, decodes: int) -> float:
-    """N ≥ R·c*/ρ with ρ = T_g/W: in flight that keep engines busy which decode `decodes` sequences each."""
-    return math.inf if work.decode_s == 0 else replicas * decodes * work.held_s / work.decode_s
-
-
 def least_staleness(held_s: float, per_update: int, per_s: float) -> int:
     """The least η ≥ W/T_step − 1, with T_step = B/X, under which staleness does not bound the rate `per_s`."""
     # A rate that staleness bounds exactly must not come out one higher for a rounding error.
     return max(0, math.ceil(held_s * per_s / per_update - 1 - 1e-9))
-
-
-def verification_wait(per_s: float, verify_s: float, verifiers: int, *, cv2: float = 1.0) -> float:
-    """Mean wait in the queue before V verifiers at load a = X·T_v/V; infinite from a = 1 on. Keep a ≤ 0.7.
-
-    T_v·(1 + CV²)/2 · a^(√(2(V + 1)) − 1) / (V·(1 − a)), where `cv2` is the squared coefficient of variation of T_v.
-    """
-    load = per_s * verify_s / verifiers
-    if load >= 1:
-        return math.inf
-    busy = math.pow(load, math.sqrt(2 * (verifiers + 1)) - 1)
-    return verify_s * (1 + cv2) / 2 * busy / (verifiers * (1 - load))
-
-
-def useful_rate(
-    per_s: float, *, infrastructure: float = 0.0, stale: float = 0.0, zero_variance: float = 0.0, masked: float = 0.0
-) -> float:
-    """X·(1 − p_infra)(1 − p_stale)(1 − p_zero-variance)(1 − p_mask): trajectories per second that train."""
-    shares = (infrastructure, stale, zero_variance, masked)
-    if not all(0 <= share <= 1 for share in shares):
-        raise ValueError(f"shares {shares} are not all in [0, 1]")
-    return per_s * math.prod(1 - share for share in shares)
 
 
 def retried(failure: float, retries: int) -> tuple[float, float]:
@@ -158,16 +131,6 @@ def retried(failure: float, retries: int) -> tuple[float, float]:
         raise ValueError(f"a failure rate of {failure} with {retries} retries: it is in [0, 1), and they are ≥ 0")
     success = 1 - failure ** (retries + 1)
     return success, success / (1 - failure)
-
-
-def group_done(size: int, spares: int, share: float) -> float:
-    """P(Bin(G + m, F) ≥ G): that G of G + m attempts have ended when a single one has with probability `share`."""
-    if size < 1 or spares < 0 or not 0 <= share <= 1:
-        raise ValueError(f"a group of {size} with {spares} spares at {share}: 1 or more, 0 or more, in [0, 1]")
-    total = size + spares
-    return sum(
-        math.comb(total, ended) * share**ended * (1 - share) ** (total - ended) for ended in range(size, total + 1)
-    )
 
 
 def expected_max(seconds: Sequence[float], draws: int) -> float:

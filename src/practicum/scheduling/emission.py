@@ -1,8 +1,8 @@
 """Exactly once: each unit that was dispatched leaves once, as ended or as cancelled.
 
-Owns: `Emissions`, `Emission`, `Arrivals`.
+Owns: `Emissions`, `Emission`.
 Invariant: a unit has one terminal state, which never changes; sequence numbers of those that left are 0, 1, 2, …
-without a gap; a consumer that asks `Arrivals` takes each number once, however often it is sent.
+without a gap.
 Must not know: what a unit is, files, clocks. Pure.
 """
 
@@ -94,23 +94,3 @@ class Emissions:
         self.left = emission.sequence + 1
         if len(self._left) > self._keep:
             self._left.popitem(last=False)
-
-
-class Arrivals:
-    """Which numbers a consumer has taken, in memory that grows with gaps only."""
-
-    __slots__ = ("_ahead", "next")
-
-    def __init__(self, taken_below: int = 0) -> None:
-        self.next = taken_below
-        self._ahead: set[int] = set()
-
-    def first(self, sequence: int) -> bool:
-        """Whether `sequence` comes for the first time; it is taken then."""
-        if sequence < self.next or sequence in self._ahead:
-            return False
-        self._ahead.add(sequence)
-        while self.next in self._ahead:
-            self._ahead.remove(self.next)
-            self.next += 1
-        return True

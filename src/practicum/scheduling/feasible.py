@@ -175,9 +175,3 @@ def _waiting(plan: Plan) -> Iterator[Problem]:
             f"{plan.permit_deadline_s:g} s",
             f"set it to {longest:g} or more, or allow more boxes",
         )
-
-
-def unused_boxes(plan: Plan) -> int:
-    """How many boxes can never be in use: (max_staleness + 1) updates' attempts are all there may be at once."""
-    groups = (plan.max_staleness + 1) * plan.per_update
-    return max(0, plan.boxes - min(groups, plan.open_groups or groups) * (plan.group_size + plan.spares))

@@ -1,6 +1,6 @@
 """A line of tasks that wait for one of a number of equal things.
 
-Owns: `Line`, which `Permits` and `BoundedQueue` are made of.
+Owns: `Line`, which `Permits` are made of.
 Invariant: nobody waits while something is free; what was given to a waiter that was cancelled meanwhile goes to the
 next; of any `overtakes` + 1 that are served in a row, at least one is the oldest, so a waiter with k older ones
 before it is served among the next (k + 1) × (`overtakes` + 1), whatever its priority.
@@ -13,9 +13,8 @@ import asyncio
 import heapq
 import math
 from collections import OrderedDict
-from collections.abc import Callable
 
-from practicum.errors import PracticumError, WaitTimedOut
+from practicum.errors import WaitTimedOut
 from practicum.scheduling.waits import Waits
 
 
@@ -78,15 +77,6 @@ class Line:
         self.free += number
         if self.free > 0 and self._by_age:
             self._serve()
-
-    def fail(self, error: Callable[[], PracticumError]) -> None:
-        """End all waits with an error of their own."""
-        while self._by_age:
-            waiter = next(iter(self._by_age.values()))
-            self._leave(waiter)
-            self.waits.end(waiter.number, waiter.future.get_loop().time(), "cancelled")
-            if not waiter.future.done():
-                waiter.future.set_exception(error())
 
     def _serve(self) -> None:
         now = next(iter(self._by_age.values())).future.get_loop().time()

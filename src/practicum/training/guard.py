@@ -1,4 +1,5 @@
-"""Whether a step may be taken: a watch on losses and gradient norms that are not numbers, or out of all proportion.
+"""Whether a step may be taken, and whether it may stay: a watch on losses, gradients and weights that are not numbers,
+or out of all proportion.
 
 Owns: `StepGuard`, its bounds `Bounds`.
 Invariant: a step that is not taken leaves no trace in what later ones are measured by; the same numbers in the same
@@ -27,8 +28,8 @@ class Bounds:
     """When a step is out of proportion: more than `deviations` robust standard deviations above the median.
 
     A norm up to `harmless` or `factor` times the median never is, nor is a loss up to `rise` above the median. Nothing
-    is before `least` steps were taken; `window` of them are remembered. After `patience` steps in a row that were not
-    taken the next one ends the run.
+    is before `least` steps were taken; `window` of them are remembered. A step after which what it was made on is worse
+    by more than `ruin` does not stay. After `patience` steps in a row that were not taken the next one ends the run.
     """
 
     deviations: float = 6.0
@@ -37,6 +38,7 @@ class Bounds:
     rise: float = 1.0
     least: int = 8
     window: int = 64
+    ruin: float = 1.0
     patience: int = 3
 
 
@@ -68,6 +70,19 @@ class StepGuard:
             return f"the gradient's norm {norm:.3g} is out of proportion: it was {statistics.median(self.norms):.3g}"
         if self.of and loss > _bound(self.losses, self.bounds.deviations, self.bounds.rise):
             return f"the loss {loss:.3g} is out of proportion: it was {statistics.median(self.losses):.3g}"
+        return None
+
+    def ruin(self, before: float, after: float, weights: float) -> str | None:
+        """Why the step that was just made must be undone; None where it may stay.
+
+        `before` and `after` are what a part of its own samples came to, smaller being better; `weights` is their norm.
+        """
+        if not math.isfinite(weights):
+            return "the step left weights that are not finite"
+        if not math.isfinite(after):
+            return "after the step its own samples have no finite loss"
+        if after > before + self.bounds.ruin:
+            return f"the step made its own samples worse, from {before:.3g} to {after:.3g}"
         return None
 
     def taken(self, loss: float, norm: float) -> StepGuard:

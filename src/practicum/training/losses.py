@@ -10,8 +10,8 @@ All streams are [N], one entry per trained token (those whose `loss_mask` is 1),
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 import torch
@@ -36,6 +36,12 @@ class TokenStreams:
     sequences: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     reference_logprobs: Tensor | None = None
     proximal_logprobs: Tensor | None = None
+
+    def of_rows(self, rows: Sequence[int]) -> TokenStreams:
+        """Those of `rows`, which are in order; each keeps its number."""
+        kept = torch.isin(self.sequences, torch.tensor(rows, device=self.sequences.device))
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(self, **{name: value[kept] for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)

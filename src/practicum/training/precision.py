@@ -29,6 +29,6 @@ def computing(precision: Precision) -> AbstractContextManager[object]:
     if not (able.get("avx512_bf16") or able.get("amx_bf16") or able.get("bf16")):
         raise TrainerError(
             "this processor has no instructions for bfloat16: it would be slower than float32",
-            fix="precision float32",
+            fix="set trainer.precision to float32",
         )
     return torch.autocast("cpu", torch.bfloat16)

@@ -19,6 +19,7 @@ from practicum.policies.local.model import Decoder
 from practicum.records.sample import Sample
 from practicum.training.batching import MicroBatch, micro_batches
 from practicum.training.losses import TokenStreams
+from practicum.training.precision import Precision, computing
 
 Reading = Callable[[Decoder, MicroBatch, float], TokenStreams]
 """What a model is asked about a micro-batch, at a temperature: the streams that a loss is given."""
@@ -57,11 +58,16 @@ def scored(
     *,
     temperature: float = 1.0,
     batch_tokens: int = 1024,
+    precision: Precision = "float32",
 ) -> list[Sample]:
-    """`samples` in order, with `model`'s log-probabilities of their trained tokens as the named stream."""
+    """`samples` in order, with `model`'s log-probabilities of their trained tokens as the named stream.
+
+    `precision` is the one that they are compared at.
+    """
     found: dict[int, list[float]] = {i: [0.0] * len(sample.input_ids) for i, sample in enumerate(samples)}
     for batch in micro_batches(samples, max_tokens=batch_tokens):
-        logprobs, _ = token_scores(model, batch, temperature)
+        with computing(precision):
+            logprobs, _ = token_scores(model, batch, temperature)
         for row, column, value in zip(batch.rows.tolist(), batch.columns.tolist(), logprobs.tolist(), strict=True):
             found[batch.places[row]][column] = value
     if stream == "reference":

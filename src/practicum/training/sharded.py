@@ -47,6 +47,9 @@ class Layout(Protocol):
     def part_of(self, value: Tensor, beside: Tensor) -> Tensor:
         """What this process holds of the whole tensor `value` that is laid out as `beside` is."""
 
+    def put_back(self, model: Decoder) -> None:
+        """After a pass that no backward pass follows: let go of what was gathered for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:
@@ -66,6 +69,9 @@ class Whole:
 
     def part_of(self, value: Tensor, beside: Tensor) -> Tensor:
         return value
+
+    def put_back(self, model: Decoder) -> None:
+        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,12 @@ class Sharded:
         if not isinstance(beside, DTensor) or value.shape != beside.shape:
             return value
         return distribute_tensor(value, beside.device_mesh, beside.placements)
+
+    def put_back(self, model: Decoder) -> None:
+        from torch.distributed.fsdp import FSDPModule
+
+        if isinstance(model, FSDPModule):
+            model.reshard()
 
 
 def shares(batches: Sequence[MicroBatch], layout: Layout) -> Iterator[tuple[MicroBatch, float]]:

@@ -1,8 +1,8 @@
 """The trainer: `forward_backward`, `optim_step`, `save`, `load`, after the shape of the Tinker API.
 
 Owns: the trained weights, the optimiser, the update counter, what the guard remembers.
-Invariant: a step is taken only on a loss and gradients that the guard lets pass, and else leaves no trace; a state that
-was saved and loaded continues bit for bit.
+Invariant: a step is taken only on a loss and gradients that the guard lets pass, stays only where it did not ruin the
+weights, and else leaves no trace; a state that was saved and loaded continues bit for bit.
 Must not know: tasks, rewards, boxes.
 """
 
@@ -24,6 +24,7 @@ from practicum.training.batching import MicroBatch, micro_batches
 from practicum.training.guard import Bounds, StepGuard
 from practicum.training.losses import Loss
 from practicum.training.precision import Precision, computing
+from practicum.training.proof import Proof, proof_of
 from practicum.training.scoring import Reading, token_streams
 from practicum.training.sharded import Layout, Whole, shares
 
@@ -60,6 +61,7 @@ class Trainer:
         computing(precision)  # refused here rather than at the first step
         self.steps = 0
         self._loss: float | None = None  # of what has been accumulated for the next step
+        self._proof: Proof | None = None  # of the same
         trained = [p for p in model.parameters() if p.requires_grad]  # not what adapters stand upon
         matrices = [p for p in trained if p.dim() > 1]
         vectors = [p for p in trained if p.dim() <= 1]
@@ -104,7 +106,7 @@ class Trainer:
         watched_by = units if loss.unit == "pair" else tokens
         self.guard = self.guard.under(loss.name)
         try:
-            metrics = self._accumulate(batches, loss, temperature, units, watched_by)
+            metrics = self._accumulate(samples, batches, loss, temperature, units, watched_by)
         except PracticumError:
             self._forget()
             raise
@@ -114,13 +116,21 @@ class Trainer:
         return metrics | {"tokens": float(tokens)}
 
     def _accumulate(
-        self, batches: Sequence[MicroBatch], loss: Loss, temperature: float, units: int, watched_by: int
+        self,
+        samples: Sequence[Sample],
+        batches: Sequence[MicroBatch],
+        loss: Loss,
+        temperature: float,
+        units: int,
+        watched_by: int,
     ) -> Metrics:
         metrics: Metrics = {"loss": 0.0}
-        for batch, weight in shares(batches, self.layout):
+        for number, (batch, weight) in enumerate(shares(batches, self.layout)):
             with computing(self.precision):
                 streams = self.read(self.model, batch, temperature)
             result = loss(streams)
+            if number == 0:
+                self._proof = proof_of(samples, batch, loss, streams, temperature)
             scaled = result.total * (weight / units)
             # Processes' gradients are averaged, and their losses add up.
             (scaled * self.layout.size).backward()  # type: ignore[no-untyped-call]
@@ -132,11 +142,11 @@ class Trainer:
     def optim_step(self, lr: float) -> Metrics:
         """One AdamW step at learning rate `lr`, gradients clipped to `grad_clip` in L2 norm, then cleared.
 
-        Raises `StepRefused`, leaving weights and moments as they were, if the gradient is not finite, or loss or
-        gradient are out of proportion to the last steps; `TrainerError` once too many steps in a row were refused, and
-        where there is no gradient.
+        Raises `StepRefused`, leaving weights and moments as they were, if the gradient is not finite, loss or gradient
+        are out of proportion to the last steps, or the step ruins the weights; `TrainerError` once too many steps in a
+        row were refused, and where there is no gradient.
         """
-        if self._loss is None:
+        if self._loss is None or self._proof is None:
             raise TrainerError("there is no gradient to make a step on")
         parameters = [p for group in self.optimiser.param_groups for p in group["params"]]
         norm = float(self.layout.gathered(torch.nn.utils.clip_grad_norm_(parameters, self.grad_clip)))
@@ -145,16 +155,42 @@ class Trainer:
             self._refuse(objection)
         for group in self.optimiser.param_groups:
             group["lr"] = lr
+        moments = {parameter: dict(state) for parameter, state in self.optimiser.state.items()}
+        values = [*parameters, *(value for state in moments.values() for value in state.values())]
+        kept = [(value, value.detach().clone()) for value in values]
         self.optimiser.step()
+        objection = self._ruined(self._proof, parameters)
+        if objection is not None:
+            self._undo(kept, moments)
+            self._refuse(objection)
         self.guard = self.guard.taken(self._loss, norm)
         self._forget()
         self.steps += 1
         return {"grad_norm": norm, "lr": lr}
 
+    @torch.no_grad()
+    def _ruined(self, proof: Proof, parameters: Sequence[Tensor]) -> str | None:
+        """Why the step that was just made must be undone, the same in every process."""
+        with computing(self.precision):
+            streams = self.read(self.model, proof.batch, proof.temperature)
+        self.layout.put_back(self.model)
+        means = self.layout.summed({"before": proof.before, "after": proof.figure(streams)})
+        before, after = (means[name] / self.layout.size for name in ("before", "after"))
+        norm = self.layout.gathered(torch.nn.utils.get_total_norm(parameters))
+        return self.guard.ruin(before, after, float(norm))
+
+    @torch.no_grad()
+    def _undo(self, kept: Sequence[tuple[Tensor, Tensor]], moments: dict[Tensor, dict[str, Tensor]]) -> None:
+        """Weights and `moments` as they were; weights that no step had moved before have none."""
+        for value, before in kept:
+            value.copy_(before)
+        self.optimiser.state.clear()
+        self.optimiser.state.update(moments)
+
     def _forget(self) -> None:
         """Clear what has been accumulated: it must not reach the next step."""
         self.optimiser.zero_grad(set_to_none=True)
-        self._loss = None
+        self._loss = self._proof = None
 
     def _refuse(self, reason: str) -> NoReturn:
         self._forget()

@@ -60,7 +60,7 @@ class ExecutionVerifier:
     the lots of sentinels of a judgement whose nonce is known, at one of their turns, and only these; by default they
     are fresh ones, as often as it takes (`certainty`).
     With `warm`, drivers are copies of a process that boxes keep, from the second judgement of a kind on: worth it where
-    boxes are leased more than once.
+    boxes are leased more than once. Where one judgement starts many drivers they are so in any case.
     """
 
     def __init__(
@@ -83,17 +83,23 @@ class ExecutionVerifier:
         self._env = dict(env or {})
         self._lot = lot
         self._once = lot is not None
+        self._honest = False
+        self._cpu_s: int | None = None
         self._trials = Trials(0)
         self._warm = warm
         self._kinds: set[tuple[str | Recipe, tuple[str, ...]]] = set()  # of judgement that came up before
 
-    def repeating(self, nonce: str, trials: Trials, *, once: bool = True) -> ExecutionVerifier:
-        """This verifier, permits and drivers included, with the lots of `nonce` each time, which is cheaper.
+    def repeating(
+        self, nonce: str, trials: Trials, *, turn: int = 0, once: bool = True, cpu_s: int | None = None
+    ) -> ExecutionVerifier:
+        """This verifier, permits and drivers included, with the lots of `nonce` at `turn` each time, which is cheaper.
 
-        Only for work that cannot know the lots from what was judged before. `once`: it is honest, and tries no luck.
+        Only for work that cannot know the lots from what was judged before. `once`: it is honest and tries no luck, and
+        only whether it passes is asked. A suite fails that uses more than `cpu_s` seconds of a processor.
         """
         twin = copy.copy(self)
-        twin._lot, twin._once, twin._trials = (nonce, 0), once, trials
+        twin._cpu_s = cpu_s
+        twin._lot, twin._once, twin._honest, twin._trials = (nonce, turn), once, once, trials
         return twin
 
     @property
@@ -210,14 +216,12 @@ class ExecutionVerifier:
         # Not for harbor: its script knows nothing of them.
         drivers = {} if check.runner == "harbor" else {JUDGE: await self._drivers.tree(task.layer)}
         spec = box_spec(task, files, drivers, trial)
-        # What is measured by other variables must be a process that was started with them.
-        warm_up = warm_driver(task) if self._warm and not self._env else ()
-        warm = bool(warm_up) and (task.layer, warm_up) in self._kinds
-        self._kinds.add((task.layer, warm_up))
+        warm_up = self._warm_up(task)
         async with (
             asyncio.timeout(build_s + tests_s(task, trial) + _BOX_S),
-            self._provider.create(replace(spec, env={**spec.env, **self._env}, warm=warm_up if warm else ())) as box,
+            self._provider.create(replace(spec, env={**spec.env, **self._env}, warm=warm_up)) as box,
         ):
+            warm = bool(warm_up)
             seconds["create"] = time.monotonic() - start
             if check.build is not None:
                 start = time.monotonic()
@@ -234,12 +238,29 @@ class ExecutionVerifier:
             elif check.runner == "harbor":
                 report = await run_harbor(box, task)
             elif check.runner == "variants":
-                report = await run_variants(box, task, files, warm=warm)
+                report = await run_variants(box, task, files, warm=warm, once=self._honest)
             else:
                 assert trial.guarded is not None
-                report = await run_suite(box, task, files, trial.guarded, warm=warm)
+                report = await run_suite(box, task, files, trial.guarded, warm=warm, cpu_s=self._cpu_s)
             seconds["tests"] = time.monotonic() - start
         return Seen(None, report, seconds)
+
+    def _warm_up(self, task: Task) -> tuple[str, ...]:
+        """The argv of the process of which this judgement's drivers are to be copies; none where it would not pay.
+
+        It pays in one box where many drivers follow one another, else where boxes are leased again. What is measured by
+        other variables needs a process that was started with them, and so a box of its own.
+        """
+        warm_up = warm_driver(task)
+        if not warm_up or "warm" not in self._provider.capabilities:
+            return ()
+        if task.verification.runner == "variants":
+            return warm_up
+        if not self._warm or self._env:
+            return ()
+        known = (task.layer, warm_up) in self._kinds
+        self._kinds.add((task.layer, warm_up))
+        return warm_up if known else ()
 
     async def _blame(
         self,

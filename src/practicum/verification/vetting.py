@@ -13,23 +13,31 @@ from practicum.records.verdict import Submission, Verdict
 from practicum.sandboxes.contract import SandboxProvider
 from practicum.verification.judge import ExecutionVerifier
 from practicum.verification.runners.drivers import Drivers
+from practicum.verification.trial import Trials
 
 _CONTRADICTIONS = ("sentinel", "flaky_contradiction")
 
 
 async def vet_sentinels(
-    provider: SandboxProvider, task: Task, right: Submission, verdict: Verdict, *, drivers: Drivers | None = None
+    provider: SandboxProvider,
+    task: Task,
+    right: Submission,
+    verdict: Verdict,
+    *,
+    drivers: Drivers | None = None,
+    judge: ExecutionVerifier | None = None,
 ) -> tuple[str, ...]:
     """Ids to add to the task's `unguarded`: those that a second run in one process, or a contradiction, spoils.
 
     `verdict` is one on `right`; another is reached here with the variants in reversed order. Empty where nothing is
     spoilt, where the task has no sentinels, and where `right` does not pass without them either: then they are not to
-    blame.
+    blame. It is judged in boxes of `provider`, or by `judge` where one is at hand.
     """
     if task.verification.runner not in ("pytest", "unittest") or "nonce" not in verdict.evidence:
         return ()
-    lot = (str(verdict.evidence["nonce"]), 1)
-    reversed_ = await ExecutionVerifier(provider, drivers=drivers, lot=lot).verify(task, right)
+    judge = judge or ExecutionVerifier(provider, drivers=drivers)
+    again = judge.repeating(str(verdict.evidence["nonce"]), Trials(0), turn=1)
+    reversed_ = await again.verify(task, right)
     spoilt = dict[str, None]()
     for each in (verdict, reversed_):
         spoilt |= dict.fromkeys(name for name, status in each.tests.items() if status != "passed")
@@ -37,5 +45,5 @@ async def vet_sentinels(
     if not spoilt:
         return ()
     alone = replace(task, verification=replace(task.verification, unguarded=("*",)))
-    unspoilt = await ExecutionVerifier(provider, drivers=drivers).verify(alone, right)
+    unspoilt = await judge.verify(alone, right)
     return tuple(name for name in spoilt if unspoilt.tests.get(name) == "passed")

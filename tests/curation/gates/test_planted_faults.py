@@ -288,3 +288,23 @@ def test_many_tests_that_must_keep_passing(assess: Assess, shop: Shop) -> None:
     (found,) = assess(with_many(weak), gates=["mutants"], settings=settings)
     assert not found.gates["mutants"].passed
     assert found.gates["mutants"].evidence["survivors"]
+
+
+def test_nothing_dear_is_asked_of_a_task_that_is_rejected(assess: Assess, shop: Shop) -> None:
+    """After a gate that rejects, the others are recorded as not asked, with the gate that did it."""
+    weak = TESTS.replace(b"== 7", b"!= -7").replace(b"== 3", b"!= -3")
+    (found,) = assess(shop(weak))
+    assert found.decision == "rejected"
+    assert found.reason.startswith("mutants: ")
+    for name in ("attacks", "determinism", "equivalents", "limits"):
+        assert not found.gates[name].assessed
+        assert found.gates[name].evidence == {"needs": "mutants"}
+    assert "needs" not in found.gates["duplicates"].evidence  # it looks at others too
+
+
+def test_the_last_of_the_golds_judgements_is_that_of_its_limits(assess: Assess, shop: Shop) -> None:
+    """Where the gold passes with less of each limit, that is not judged again."""
+    (found,) = assess(shop(), gates=["gold", "limits"], settings=Settings(repeat=2))
+    assert found.gates["gold"].evidence["passed"] == 2
+    assert found.gates["limits"].passed
+    assert found.gates["limits"].seconds == 0.0  # which counts work in boxes: there was none

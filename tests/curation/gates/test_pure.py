@@ -21,11 +21,12 @@ from practicum.curation.difficulty import Measured, append_measured
 from practicum.curation.gates import difficulty
 from practicum.curation.gates.attacks import sample
 from practicum.curation.gates.cache import FILE, Cache
-from practicum.curation.gates.contract import Case, Found, NotAssessed, Settings, Surroundings, starved
+from practicum.curation.gates.contract import Case, Found, NotAssessed, Settings, Surroundings
 from practicum.curation.gates.gitobjects import Unreadable, git_objects
 from practicum.curation.gates.ladder import LADDER, chosen, decide, first_failing
 from practicum.curation.gates.overlap import secret_of
 from practicum.curation.gates.schema import schema_problems
+from practicum.curation.gates.starving import starved
 from practicum.curation.soundness.order import reordered, without_pass_to_pass
 from practicum.curation.soundness.solutions import cut_short
 from practicum.errors import ConfigError
@@ -107,7 +108,7 @@ def test_the_cache_survives_a_torn_line_and_knows_what_it_is_about(shop: Shop, t
     assert again.get(case, gold) == result
     assert again.get(case_of(shop(), repeat=5), gold) is None
     assert again.get(case_of(shop(), mutants=5), gold) == result
-    assert again.get(case, replace(gold, version="2")) is None
+    assert again.get(case, replace(gold, version="another")) is None
     assert again.get(case_of(replace(shop(), solution={})), gold) is None
     assert Cache(tmp_path, fresh=True).get(case, gold) is None
     again.put(case_of(shop(), repeat=5), gold, result)

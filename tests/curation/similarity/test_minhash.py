@@ -79,6 +79,13 @@ def test_the_banding_follows_from_the_threshold(threshold: float) -> None:
     assert Banding(banding.bands - 1, banding.rows).chance(threshold) < 0.99
 
 
+def test_no_banding_finds_pairs_that_share_next_to_nothing() -> None:
+    """However small the threshold, that is said, also where its powers are barely numbers."""
+    for threshold in (0.002, 0.003, 1e-300, 5e-324):
+        with pytest.raises(ValueError, match="no banding of 128"):
+            banding_for(threshold)
+
+
 @pytest.mark.parametrize("threshold", [0.6, 0.8])
 def test_no_more_pairs_are_missed_than_theory_allows(threshold: float) -> None:
     """Of pairs at and above the threshold, at least the share that the banding promises become candidates; pairs far

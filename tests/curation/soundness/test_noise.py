@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from practicum.cli.template import template_task
-from practicum.curation.soundness.noise import conditions, count, measure, read_noise, read_submissions, write_noise
+from practicum.curation.soundness.noise import (
+    conditions,
+    count,
+    measure,
+    read_noise,
+    read_submissions,
+    slowed,
+    slows,
+    write_noise,
+)
 from practicum.errors import ConfigError, SubmissionError
 from practicum.pipeline.execute import open_boxes
 from practicum.records.task import Task
@@ -17,6 +26,8 @@ from practicum.records.tree import File
 from practicum.records.verdict import Verdict
 from practicum.verification.calibration.bounds import Rate
 from practicum.verification.calibration.noise import use_problem
+from practicum.verification.judge import ExecutionVerifier
+from practicum.verification.submission import submission_from_patch
 
 STEADY = template_task("steady")
 HALF = """\
@@ -27,15 +38,26 @@ HALF = """\
 -    return sum(values) / (len(values) + 1)
 +    return sum(values) / len(values)
 """
+RIGHT = HALF.replace("@@ -4,2 +4,2 @@", "@@ -4,2 +4,4 @@").replace(
+    "+    return", '+    if not values:\n+        raise ValueError("the mean of nothing")\n+    return'
+)
 PASSED, FAILED = Verdict("valid", "passed", 1.0), Verdict("valid", "failed", -0.2)
 
 
-def time_bound(task: Task) -> Task:
-    """`task` with one more test, which passes only where the local time is UTC."""
+UTC = "assert time.timezone == 0"
+HALF_BUSY = """\
+begin, used = time.monotonic(), time.process_time()
+    while time.monotonic() - begin < 1:
+        pass
+    assert time.process_time() - used < 0.8"""
+
+
+def bound_to(task: Task, holds: str) -> Task:
+    """`task` with one more test, which passes only where what `holds` says does."""
     check = task.verification
-    extra = "\n\ndef test_zone():\n    import time\n\n    assert time.timezone == 0\n    assert mean([1]) == 1\n"
+    extra = f"\n\ndef test_bound():\n    import time\n\n    {holds}\n    assert mean([1]) == 1\n"
     frozen = File(check.tests["test_frozen.py"].data + extra.encode())
-    fail_to_pass = (*check.fail_to_pass, "test_frozen.py::test_zone")
+    fail_to_pass = (*check.fail_to_pass, "test_frozen.py::test_bound")
     tests = {**check.tests, "test_frozen.py": frozen}
     return replace(task, id="bound", verification=replace(check, tests=tests, fail_to_pass=fail_to_pass))
 
@@ -60,10 +82,27 @@ def test_counts() -> None:
     assert evidence.undecided == 1
 
 
+def test_a_busy_host_leaves_half_a_processor() -> None:
+    """Tests of a task that was slowed are given no more than half the time of a processor, and the same ones decide."""
+    task = bound_to(STEADY, HALF_BUSY)
+    assert slowed(task).verification is task.verification
+
+    async def run() -> Verdict | None:
+        async with open_boxes("tests-slowed") as provider:
+            if not slows(provider):
+                return None
+            return await ExecutionVerifier(provider).verify(slowed(task), submission_from_patch(task, RIGHT))
+
+    verdict = asyncio.run(run())
+    if verdict is None:
+        pytest.skip("boxes cannot limit the processor here")
+    assert verdict.passed
+
+
 def test_a_task_that_depends_on_its_surroundings_is_found(tmp_path: Path) -> None:
     """In real boxes a task whose test needs UTC rejects its gold elsewhere, and is refused; a steady one is not. A
     further wrong submission counts, and what was measured reads back equal."""
-    bound = time_bound(STEADY)
+    bound = bound_to(STEADY, UTC)
     place = tmp_path / "further" / "steady" / "wrong"
     place.mkdir(parents=True)
     (place / "half.patch").write_text(HALF)

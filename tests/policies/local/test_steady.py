@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from practicum.policies.contract import Sampled, SamplingParams
+from practicum.policies.local import steady
 from practicum.policies.local.engine import LocalEngine
 from practicum.policies.local.generator import Generator, Request
 from practicum.policies.local.model import Decoder, ModelShape
-from practicum.policies.local.steady import PIECE, ROWS, is_steady, kin
+from practicum.policies.local.steady import PIECE, ROWS, is_steady, kin, lay_out, product
 
 SHAPES = {
     "one head a key": ModelShape(vocabulary=90, layers=2, width=64, heads=2, context=700),
@@ -154,16 +155,26 @@ def test_kin_are_found_where_they_save() -> None:
     assert kin([(1, 2), (1, 2)]) is None
 
 
+@pytest.mark.parametrize(("inside", "outside"), [(24, 40), (640, 33), (1537, 20)])
+def test_products_are_those_of_the_weights(inside: int, outside: int) -> None:
+    """Laid out or not, and in however many pieces the sum is made, a product is the plain one up to rounding."""
+    generator = torch.Generator().manual_seed(inside)
+    rows, weight = torch.randn((8, inside), generator=generator), torch.randn((outside, inside), generator=generator)
+    expected = (rows.double() @ weight.double().t()).float()
+    for each in (weight, lay_out(weight)):
+        assert torch.equal(each, weight)
+        torch.testing.assert_close(product(rows, each), expected, rtol=1e-4, atol=1e-3)
+
+
 def test_a_host_that_is_not_steady_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a product of few rows takes another kernel, the check by doing says so."""
     weight = torch.randn((33, 64), generator=torch.Generator().manual_seed(0))
-    plain = torch.nn.functional.linear
     held = is_steady([weight], 4, 2, 32)
 
     def moody(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return plain(rows, weight) if len(rows) > 8 else plain(rows.double(), weight.double()).float()
+        return product(rows, weight) if len(rows) > 8 else product(rows.double(), weight.double()).float()
 
-    monkeypatch.setattr(torch.nn.functional, "linear", moody)
+    monkeypatch.setattr(steady, "product", moody)
     assert not is_steady([weight], 4, 2, 32)
     monkeypatch.undo()
     assert is_steady([weight], 4, 2, 32) == held

@@ -219,3 +219,20 @@ def test_notes_and_orders_that_do_not_matter_are_no_mutants() -> None:
     assert len(swapped) == 1
     assert "min(a, b), max(b, a), g(b, a)" in swapped[0]
     assert any(each.name == "constant: 'a long text that is …' to ''" for each in found)
+
+
+def test_a_mutant_leaves_the_rest_of_its_file_as_it_was_written() -> None:
+    """Only the changed function is written anew, be it a method, decorated, or indented in another way."""
+    text = (
+        "# first\nimport functools\n\n\ndef plain(a):\n    return a  # as it is\n\n\n"
+        "class Box:\n  size = (1,\n          2)\n\n  @functools.cache\n  def get(self, n):\n"
+        "    if n > 1:\n      return n\n    return 0\n\n  def last(self):  # kept\n    return  1\n"
+    )
+    head, _, rest = text.partition("  @functools.cache")
+    tail = rest[rest.index("\n  def last") :]
+    mutants = mutants_of(Source(text, ("Box.get",)), 50, "s")
+    assert len(mutants) > 5
+    for mutant in mutants:
+        assert mutant.text.startswith(head)
+        assert mutant.text.endswith(tail)
+        assert code_key(mutant.text) not in (None, code_key(text))

@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from practicum.records.task import Task, Verification
-from practicum.records.tree import File
+from practicum.records.tree import Change, File
+from practicum.records.verdict import Submission
 from practicum.verification.redteam.equivalents import equivalents_of
 from practicum.verification.redteam.variants import Source
 from practicum.verification.runners.variants import ENOUGH, tossed, variants_problem
+from practicum.verification.trial import Trials
 
 MODULE = '''"""Numbers."""
 
@@ -128,6 +130,13 @@ def test_no_coin_is_luckier_than_told(accepted: int, refused: int, mutants: int,
     assert tossed(accepted, refused, mutants, caught) >= min(1.0, math.comb(mutants, caught) * one_way) * (1 - 1e-9)
 
 
+def test_no_number_of_mutants_is_too_large() -> None:
+    """Ways and chances beyond what a float holds come out as what they are, and a coin with one side as certain."""
+    assert tossed(2, 3000, 3000, 1500) == 1.0
+    assert tossed(3000, 3000, 3000, 3000) == 0.0
+    assert tossed(7, 0, 3, 0) == 1.0
+
+
 def test_honest_tests_are_tried_until_luck_is_ruled_out(bench: Any) -> None:
     """The verdict says how often, and what chance is left."""
     evidence = bench.judge(TASK, {"test_m.py": HONEST}).evidence
@@ -159,6 +168,25 @@ def test_killing_the_judge_is_no_pass(bench: Any) -> None:
     kill = "import os\nfor pid in (os.getppid(), -1):\n    try: os.kill(pid, 9)\n    except OSError: pass\n"
     verdict = bench.judge(TASK, {"test_m.py": kill + HONEST})
     assert not verdict.reward or verdict.reward < 0
+
+
+def test_honest_work_is_tried_until_it_is_decided_whether_it_passes(bench: Any) -> None:
+    """Judged as work that tries no luck, tests are tried once, and no further than the first mutant they let live."""
+    judge = bench.verifier(0).repeating("nonce", Trials(0))
+
+    def judged(tests: str) -> Any:
+        submission = Submission((Change("test_m.py", "add", File(tests.encode())),))
+        return bench.runner.run(judge.verify(TASK, submission))
+
+    verdict = judged(HONEST)
+    assert verdict.passed
+    assert verdict.evidence["rounds"] == 1
+    verdict = judged(HONEST.partition("def test_sign")[0])
+    assert not verdict.passed
+    tried = verdict.evidence["trials"]
+    assert [name for name in tried if name.startswith("mutant-") and tried[name]["well"]] == [list(tried)[-1]]
+    assert all(verdict.tests[name] == "failed" for name in verdict.tests if name not in tried)
+    assert "the tests catch no mutant" not in verdict.evidence["details"].values()  # which nobody has tried
 
 
 def test_what_cannot_be_judged_is_named() -> None:

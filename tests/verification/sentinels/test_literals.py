@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import random
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from practicum.records.task import Verification
+from practicum.records.tree import File
+from practicum.verification.sentinels.guard import guard
 from practicum.verification.sentinels.literals import alternatives, is_literal
 
 FLAT = (
@@ -96,3 +100,29 @@ def test_what_stands_in_a_set_stays_hashable() -> None:
     for seed in range(30):
         for (other,) in alternatives([node_of({(1, None), (2, 3)})], random.Random(seed), 3):
             assert isinstance(ast.literal_eval(other), set)
+
+
+HUGE = math.factorial(200)  # more than any float
+
+
+@pytest.mark.parametrize(
+    ("body", "strong"),
+    [
+        (f"assert f(200) == {HUGE}", True),
+        (f"assert f() == [1e999, {HUGE}]", True),
+        (f"for n, want in [(200, {HUGE}), (201, {HUGE * 201})]:\n        assert f(n) == want", True),
+        (f"assert abs(f() - {HUGE}) < 3", True),
+        (f"assert abs(f() - 3) < {HUGE}", False),
+        (f"assert f() == approx({HUGE}, rel=0, abs=3)", True),
+        (f"assert f() == approx({HUGE})", False),
+        (f"assert f() == approx(3, abs={HUGE})", False),
+        (f"assert math.isclose(f(), 3, rel_tol={HUGE})", False),
+        ("assertAlmostEqual(f(), 3, places=-400)", False),
+    ],
+)
+def test_no_number_is_too_large_to_be_asked_about(body: str, strong: bool) -> None:
+    """It has alternatives as others have, but none within a tolerance beyond what a float holds: they would hold."""
+    source = f"import math\nfrom pytest import approx\nfrom m import f\n\ndef test_a():\n    {body}\n"
+    name = "test_x.py::test_a"
+    guarded = guard(Verification("pytest", {"test_x.py": File(source.encode())}, ("test_x.py",), (), (name,), ()), "n")
+    assert (name in guarded.probes and guarded.probes[name].strong) is strong

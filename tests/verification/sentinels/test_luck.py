@@ -172,6 +172,15 @@ def test_the_chance_of_luck(rounds: list[Answers], passed: str, wrong: str, chan
     assert luck(rounds, tuple(passed)) == pytest.approx(chance)
 
 
+def test_no_number_of_tests_is_too_many() -> None:
+    """Chances and ways beyond what a float holds come out as what they are: next to nothing, or certainty."""
+    offers: dict[str, Offers] = {f"t{n}": {(str(n), "x"): 2} for n in range(3000)}
+    many = answers(**offers)
+    assert luck([many], tuple(many.choices)) == 0.0
+    many.wrong |= {(f"u{n}", 0, 0) for n in range(3000)}
+    assert luck([many], tuple(many.choices)) == 1.0
+
+
 def test_who_earns_little_is_asked_in_more_variants() -> None:
     """A file's other tests, however many, do not stand in for those that earn."""
     body = "from m import f\n\n" + "".join(f"def test_{n}():\n    assert f({n}) == {n + 40}\n\n" for n in range(20))

@@ -1,8 +1,8 @@
 """Gate `attacks`: no attack of the red team is rewarded on this task.
 
-Owns: `GATE`, `sample`. Invariant: the sample is drawn by the task's digest, from each kind of attack in turn, so that
-it is the same another day; what shows whether the tests themselves are too few is never left to the draw. An attack
-acts in an agent's box and is judged like any attempt.
+Owns: `GATE`, `sample`, `attempt`. Invariant: the sample is drawn by the task's digest, from each kind of attack in
+turn, so that it is the same another day; what shows whether the tests themselves are too few is never left to the draw.
+An attack acts in an agent's box and is judged like any attempt, by the task's own limits.
 Must not know: what attacks do.
 """
 
@@ -65,7 +65,7 @@ async def _assess(case: Case) -> Found:
     specs = [AttemptSpec(case.required, f"{task.id}:{attack.id}", seed=case.settings.seed) for attack in chosen]
     scripts = {spec.id: script_of(attack, task, target) for spec, attack in zip(specs, chosen, strict=True)}
     agent = script_agent(scripts)
-    attempts = await together(_attempt(case, agent, spec) for spec in specs)
+    attempts = await together(attempt(case, agent, spec) for spec in specs)
     rewarded = [_shown(a, t, scripts) for a, t in zip(chosen, attempts, strict=True) if _reward(t) > 0]
     undecided = [a.id for a, t in zip(chosen, attempts, strict=True) if t.verdict is None or t.verdict.reward is None]
     evidence = {
@@ -84,12 +84,12 @@ async def _assess(case: Case) -> Found:
     return Found(True, f"none of {len(chosen)} attacks is rewarded ({len(fit)} apply)", evidence)
 
 
-async def _attempt(case: Case, agent: Agent, spec: AttemptSpec) -> Trajectory:
+async def attempt(case: Case, agent: Agent, spec: AttemptSpec) -> Trajectory:
     """The attack, judged by all tests only where those of fail_to_pass reward it."""
     judge = case.steady(once=False)
-    attempt = await case.attempt(agent, spec, verifier=judge)
-    if spec.task is case.task or _reward(attempt) <= 0:
-        return attempt
+    found = await case.attempt(agent, spec, verifier=judge)
+    if spec.task is case.task or _reward(found) <= 0:
+        return found
     return await case.attempt(agent, replace(spec, task=case.task), verifier=judge)
 
 
@@ -101,4 +101,4 @@ def _shown(attack: Attack, attempt: Trajectory, scripts: dict[str, str]) -> dict
     return {"attack": attack.id, "kind": attack.kind, "reward": _reward(attempt), "script": scripts[attempt.id]}
 
 
-GATE = Gate("attacks", "2", "boxes", "rejected", _assess, needs=("gold", "noop"), parameters=("attacks", "seed"))
+GATE = Gate("attacks", "4", "boxes", "rejected", _assess, needs=("gold", "noop"), parameters=("attacks", "seed"))

@@ -22,6 +22,7 @@ _SPEAKS = {
     *("perf_counter", "getpid", "listdir", "scandir", "iterdir", "glob", "rglob", "asyncio", "multiprocessing"),
     *("concurrent", "mkstemp", "mkdtemp"),
 }
+Imported = dict[str, tuple[str, ...]]
 _CALLED = {"id", "time", "time_ns", "now", "utcnow", "today", "choice", "sample", "localtime", "gmtime"}
 """Not `hash`: seeds of it are fixed in boxes, and vary with the conditions under which every gold is judged."""
 _SHELL = re.compile(rb"\b(?:RANDOM|SECONDS|date|sleep|shuf|mktemp|wait)\b")
@@ -37,17 +38,36 @@ def words_of_chance(task: Task, gold: Submission) -> set[str]:
     by_file: dict[str, list[ast.AST]] = {name: [] for name in check.files if name in modules}
     for code in codes:
         by_file.setdefault(code.file, []).extend(code.reached)
-    known = {code.id for code in codes}
+    known, imported = {code.id for code in codes}, _imported(modules.values())
     for name, nodes in by_file.items():
         lost = any(each.partition("[")[0] not in known and _of(each, name) for each in named_tests)
-        whole = lost or check.runner not in ("pytest", "unittest")
-        found |= _words([modules[name]] if whole else [*nodes, *_around(modules[name])], modules.values())
+        if check.runner == "variants":
+            nodes += reached_within(_named_by(gold, modules[name]), modules[name])
+        whole = lost or check.runner not in ("pytest", "unittest", "variants")
+        found |= _words([modules[name]] if whole else [*nodes, *_around(modules[name])], imported)
     for change in gold.changes:
         after = parsed(change.file.data) if change.file is not None and change.path.endswith(".py") else None
         if after is not None:
             before = parsed(task.files[change.path].data) if change.path in task.files else None
-            found |= _words(reached_within(changed_nodes(before, after), after), [after])
+            found |= _words(reached_within(changed_nodes(before, after), after), _imported([after]))
     return found
+
+
+def _named_by(gold: Submission, module: ast.Module) -> list[ast.stmt]:
+    """What of `module`, a variant of what is to be tested, the tests of `gold` name; all of it where there is none."""
+    trees = [parsed(change.file.data) for change in gold.changes if change.file is not None]
+    words = {word for tree in trees if tree is not None for node in ast.walk(tree) for word in _spoken(node)}
+    found = [node for node in module.body if getattr(node, "name", None) in words]
+    return found or module.body
+
+
+def _spoken(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        yield named(node)
+    elif isinstance(node, ast.alias):
+        yield from (node.name.rpartition(".")[2], node.asname or "")
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
 
 
 def _script(task: Task, name: str) -> bytes:
@@ -68,8 +88,11 @@ def _around(module: ast.Module) -> Iterator[ast.AST]:
             yield node
 
 
-def _words(nodes: Iterable[ast.AST], modules: Iterable[ast.Module]) -> set[str]:
-    imported = {bound: words for module in modules for bound, words in _imports(module)}
+def _imported(modules: Iterable[ast.Module]) -> Imported:
+    return {bound: words for module in modules for bound, words in _imports(module)}
+
+
+def _words(nodes: Iterable[ast.AST], imported: Imported) -> set[str]:
     found: set[str] = set()
     for node in (inner for root in nodes for inner in ast.walk(root)):
         if isinstance(node, (ast.Name, ast.Attribute)):

@@ -54,7 +54,7 @@ async def check_set(
 
     async def one(case: Case) -> None:
         async with slots:
-            await climb(case, wanted, kept, on_result)
+            await climb(case, wanted, kept, on_result, to_decide=not gates)
             case.forget()
         if on_done is not None:
             on_done(case)

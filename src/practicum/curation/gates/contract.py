@@ -10,6 +10,7 @@ Must not know: which gates there are, what is decided from them.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from practicum.curation.gates.starving import starved
 from practicum.curation.soundness.order import without_pass_to_pass
 from practicum.records.assessment import Decision, GateResult
 from practicum.records.recipe import Recipe
@@ -34,10 +36,9 @@ from practicum.verification.runners.drivers import Drivers
 from practicum.verification.trial import Trials
 
 T = TypeVar("T")
-_BUSY_LOAD, _BUSY_SHARE, _BUSY_S = 3.0, 0.6, 1.0
 _LONG = 20  # tests of pass_to_pass from which it is worth asking for the others first
+_HANGS, _LEAST_CPU_S = 5, 2  # times the processor seconds of the gold, and at least so many
 _TRIALS = 12  # sets of rewritten tests that are kept of one task
-_LATE = "in time"  # how runners say of a test that its time was over
 Cost = Literal["reading", "one box", "boxes"]
 
 
@@ -144,19 +145,33 @@ class Case:
         self.results: dict[str, GateResult] = {}
         self.seconds = 0.0
         self.gold_verdict: Verdict | None = None
-        """One on the gold, where a gate of this check has reached it."""
+        """The one on the gold, of those that a gate of this check has reached, that used the processor most."""
+        self.cut_verdict: Verdict | None = None
+        """One by which the gold passed with its limits cut down."""
         self._gold: Trajectory | None = None
         self._trials = Trials(_TRIALS)
 
     def steady(
-        self, number: int = 0, judge: ExecutionVerifier | None = None, *, once: bool = True
+        self, number: int = 0, judge: ExecutionVerifier | None = None, *, once: bool = True, cpu_s: int | None = None
     ) -> ExecutionVerifier:
         """`judge` (by default the one with leased boxes) with the lots of set `number` each time.
 
-        For code that gates bring: it cannot know them. `once`: the code tries no luck.
+        For code that gates bring: it cannot know them. `once`: it tries no luck, and only whether it passes counts.
+        A suite fails that uses more than `cpu_s` seconds of a processor.
         """
-        judge = judge or self.bench.leased
-        return judge.repeating(f"{self.task.digest}-{self.settings.seed}-{number}", self._trials, once=once)
+        judge, nonce = judge or self.bench.leased, f"{self.task.digest}-{self.settings.seed}-{number}"
+        return judge.repeating(nonce, self._trials, once=once, cpu_s=cpu_s)
+
+    @property
+    def hanging_s(self) -> int | None:
+        """From how many seconds of a processor wrong work seems to hang: some that does would use all of its time.
+
+        By those that the gate `gold` saw, in a process that had to load everything; None where it saw none, or where
+        no runner would stop it.
+        """
+        used = self.results["gold"].evidence.get("cpu_s") if "gold" in self.results else None
+        stops = self.task.verification.runner in ("pytest", "unittest")
+        return math.ceil(max(_LEAST_CPU_S, _HANGS * used)) if used and stops else None
 
     @property
     def required(self) -> Task:
@@ -205,7 +220,7 @@ class Case:
 
     def forget(self) -> None:
         """Let the gold go: it is not needed any more."""
-        self._gold = self.gold_verdict = None
+        self._gold = self.gold_verdict = self.cut_verdict = None
 
     async def judge(
         self,
@@ -233,9 +248,9 @@ class Case:
         """Verdicts in order."""
         return await together(self.judge(each, verifier=verifier) for each in submissions)
 
-    async def judge_wrong(self, submission: Submission) -> Verdict:
+    async def judge_wrong(self, submission: Submission, cpu_s: int | None = None) -> Verdict:
         """A verdict on a wrong variant, by all tests only where those of fail_to_pass pass."""
-        judge = self.steady()
+        judge = self.steady(cpu_s=cpu_s)
         verdict = await self.judge(submission, verifier=judge, task=self.required)
         if self.required is self.task or (verdict.status == "valid" and not verdict.passed):
             return verdict
@@ -256,21 +271,6 @@ def not_starved(verdict: Verdict) -> None:
     """Raises `NotAssessed` where `verdict`, not the one that was to be expected, may be the busy host's doing."""
     if starved(verdict, os.getloadavg()[0] / (os.cpu_count() or 1)):
         raise NotAssessed("the host was too busy: tests ran out of time waiting for a processor", fault=True)
-
-
-def starved(verdict: Verdict, load: float) -> bool:
-    """Whether tests ran out of time that they spent waiting, with `load` processes for each processor."""
-    details = verdict.evidence.get("details", {})
-    late = verdict.evidence.get("how") == "timeout" or any(_LATE in str(why) for why in details.values())
-    if load < _BUSY_LOAD or not late:
-        return False
-    scripts = verdict.evidence.get("scripts", {})
-    runs = [verdict.evidence.get("driver"), verdict.evidence.get("script"), *scripts.values()]
-    return any(
-        run["wall_s"] > _BUSY_S and run["cpu_s"] < _BUSY_SHARE * run["wall_s"]
-        for run in runs
-        if isinstance(run, Mapping) and "wall_s" in run
-    )
 
 
 def brief(verdict: Verdict, most: int = 5) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from practicum.curation.gates.chance import words_of_chance
 from practicum.curation.gates.contract import Case, Found, Gate, brief
 from practicum.curation.soundness.clock import OtherDay, moves_clock
-from practicum.curation.soundness.noise import Condition, busy, conditions, verifier_under
+from practicum.curation.soundness.noise import Condition, busy, conditions, slowed, slows, verifier_under
 from practicum.curation.soundness.order import reordered, without_pass_to_pass
 from practicum.records.task import Task
 from practicum.records.verdict import Submission, Verdict
@@ -57,11 +57,13 @@ async def _under(case: Case, condition: Condition, submission: Submission, *, sh
         condition = replace(condition, clock_s=0)
     bench = case.bench
     verifier = verifier_under(bench.workshop.provider, condition, drivers=bench.drivers)
+    less = condition.load and slows(bench.workshop.provider)
 
     async def judged(by: ExecutionVerifier) -> Verdict:
-        beside = busy(bench.workshop.provider) if condition.load else None
+        beside = busy(bench.workshop.provider) if condition.load and not less else None
+        task = slowed(case.task) if less else None
         judge = case.steady(1 + condition.seed % 2, by)  # lots that the gold has met
-        return await case.judge(submission, verifier=judge, right=should_pass, beside=beside)
+        return await case.judge(submission, verifier=judge, task=task, right=should_pass, beside=beside)
 
     verdict = await judged(verifier)
     if should_pass and not verdict.passed and condition.clock_s:
@@ -71,7 +73,7 @@ async def _under(case: Case, condition: Condition, submission: Submission, *, sh
         if not (await judged(control)).passed:
             condition = replace(condition, clock_s=0)
             verdict = await judged(verifier_under(bench.workshop.provider, condition, drivers=bench.drivers))
-    return _row(verdict, _named(condition), should_pass=should_pass)
+    return _row(verdict, _named(condition, less=less), should_pass=should_pass)
 
 
 def _row(verdict: Verdict, condition: str, *, should_pass: bool) -> dict[str, Any]:
@@ -79,11 +81,13 @@ def _row(verdict: Verdict, condition: str, *, should_pass: bool) -> dict[str, An
     return {"of": of, "condition": condition, "as_before": verdict.passed == should_pass, **brief(verdict)}
 
 
-def _named(condition: Condition) -> str:
+def _named(condition: Condition, *, less: bool) -> str:
     parts = [f"{name}={value}" for name, value in sorted(condition.env.items())]
     if condition.clock_s:
         parts.append(f"the clock moved by {condition.clock_s / 86400:+.1f} days")
-    return ", ".join([*parts, *(["a busy process beside"] if condition.load else [])])
+    if condition.load:
+        parts.append("half a processor" if less else "a busy process beside")
+    return ", ".join(parts)
 
 
 async def _in_other_order(case: Case, gold: Submission) -> list[dict[str, Any]]:
@@ -104,7 +108,7 @@ async def _spoilt(case: Case, gold: Submission) -> tuple[str, ...]:
     """Tests that do not bear sentinels: their verdicts would be left to chance."""
     verdict = case.gold_verdict or await case.judge(gold)
     async with case.turn():
-        return await vet_sentinels(case.bench.workshop.provider, case.task, gold, verdict, drivers=case.bench.drivers)
+        return await vet_sentinels(case.bench.workshop.provider, case.task, gold, verdict, judge=case.bench.leased)
 
 
 def _varied(task: Task, plan: list[Condition]) -> list[str]:
@@ -124,7 +128,7 @@ def _not_varied(task: Task) -> list[str]:
 
 GATE = Gate(
     "determinism",
-    "3",
+    "5",
     "boxes",
     "rejected",
     _assess,

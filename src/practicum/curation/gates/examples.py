@@ -58,20 +58,26 @@ class Example:
 
 def examples_of(instruction: str, files: Tree) -> list[Example]:
     """The examples of `instruction` that speak of functions of `files`, each function known by one module only."""
-    homes: dict[str, set[str]] = {}
+    said = {(call, value): name for call, value in _pairs(instruction) if (name := _constant_call(call)) is not None}
+    homes = {name: _homes(name, files) for name in said.values()}
+    found = [
+        Example(next(iter(homes[name])), call, value)
+        for (call, value), name in said.items()
+        if len(homes[name]) == 1 and _is_constant(value)
+    ]
+    return found[:_MOST]
+
+
+def _homes(name: str, files: Tree) -> set[str]:
+    """The modules that define a function `name`."""
+    found = set[str]()
     for path, file in files.items():
-        tree = parsed(file.data) if path.endswith(".py") else None
-        for node in tree.body if tree is not None else ():
-            if isinstance(node, ast.FunctionDef):
-                module = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-                homes.setdefault(node.name, set()).add(module)
-    found: dict[tuple[str, str], Example] = {}
-    for call, value in _pairs(instruction):
-        name = _constant_call(call)
-        if name is not None and _is_constant(value) and len(homes.get(name, ())) == 1:
-            (module,) = homes[name]
-            found.setdefault((call, value), Example(module, call, value))
-    return list(found.values())[:_MOST]
+        if path.endswith(".py") and name.encode() in file.data:  # reading all of a workspace takes long
+            tree = parsed(file.data)
+            body = tree.body if tree is not None else []
+            if any(isinstance(node, ast.FunctionDef) and node.name == name for node in body):
+                found.add(path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+    return found
 
 
 async def contradicted(provider: SandboxProvider, task: Task, gold: Tree, examples: Sequence[Example]) -> list[str]:

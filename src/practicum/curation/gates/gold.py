@@ -1,7 +1,8 @@
 """Gate `gold`: the known solution passes, every time, each time in a box of its own.
 
 Owns: `GATE`, `structure`. Invariant: the oracle works once; what it left is judged `repeat` times, each in a box made
-for that one judgement, so that nothing an earlier one did can help or harm. Must not know: what makes it fail.
+for that one judgement, so that nothing an earlier one did can help or harm. The last time it has only the part of each
+limit that the gate `limits` asks about: what passes so passes with all of it. Must not know: what makes it fail.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import difflib
 
 from practicum.curation.gates.contract import Case, Found, Gate, NotAssessed, brief, together
+from practicum.curation.gates.limits import cut_down
 from practicum.records.task import Task
-from practicum.records.verdict import Submission
+from practicum.records.verdict import Submission, Verdict
 
 
 async def _assess(case: Case) -> Found:
@@ -20,10 +22,7 @@ async def _assess(case: Case) -> Found:
         if why.fault:
             raise
         return Found(False, why.reason, {"repeat": 0})
-    verdicts = await together(
-        case.judge(gold, verifier=case.steady(number, case.bench.fresh), right=True)
-        for number in range(case.settings.repeat)
-    )
+    verdicts = await together(_judged(case, gold, number) for number in range(case.settings.repeat))
     passed = sum(verdict.passed for verdict in verdicts)
     failed = next((verdict for verdict in verdicts if not verdict.passed), None)
     evidence = {
@@ -35,13 +34,33 @@ async def _assess(case: Case) -> Found:
         "verdicts": [brief(verdict) for verdict in verdicts],
     }
     if failed is None:
-        case.gold_verdict = verdicts[0]
+        case.gold_verdict = max(verdicts[: len(verdicts) - (case.cut_verdict is not None)], key=_cpu_s)
+        evidence["cpu_s"] = _cpu_s(case.gold_verdict)
         return Found(True, f"passes {passed} of {len(verdicts)} times, each in a fresh box", evidence)
     wrong = ", ".join([name for name, status in failed.tests.items() if status != "passed"][:5])
     what = f"{failed.outcome or failed.reason}" + (f" ({wrong})" if wrong else "")
     if passed:
         return Found(False, f"the gold passes only {passed} of {len(verdicts)} times: {what}", evidence)
     return Found(False, f"the gold does not pass: {what}", evidence)
+
+
+async def _judged(case: Case, gold: Submission, number: int) -> Verdict:
+    judge = case.steady(number, case.bench.fresh)
+    verdict: Verdict | None
+    if 0 < number == case.settings.repeat - 1:
+        try:
+            verdict = await case.judge(gold, verifier=judge, task=cut_down(case.task, case.settings.margin))
+        except NotAssessed:
+            verdict = None  # perhaps no box can be made with so little: for the gate `limits` to say
+        if verdict is not None and verdict.passed:
+            case.cut_verdict = verdict
+            return verdict
+    return await case.judge(gold, verifier=judge, right=True)
+
+
+def _cpu_s(verdict: Verdict) -> float:
+    driver = verdict.evidence.get("driver")
+    return float(driver["cpu_s"]) if isinstance(driver, dict) else 0.0
 
 
 def structure(task: Task, gold: Submission) -> dict[str, int]:
@@ -66,4 +85,4 @@ def structure(task: Task, gold: Submission) -> dict[str, int]:
     }
 
 
-GATE = Gate("gold", "1", "boxes", "rejected", _assess, needs=("environment",), parameters=("repeat",))
+GATE = Gate("gold", "3", "boxes", "rejected", _assess, needs=("environment",), parameters=("repeat", "margin"))

@@ -40,12 +40,12 @@ LADDER: tuple[Gate, ...] = (
     environment.GATE,
     gold.GATE,
     noop.GATE,
-    determinism.GATE,
-    mutants.GATE,
-    equivalents.GATE,
     leaks.GATE,
-    attacks.GATE,
     requirements.GATE,
+    mutants.GATE,
+    attacks.GATE,
+    determinism.GATE,
+    equivalents.GATE,
     limits.GATE,
     duplicates.GATE,
     contamination.GATE,
@@ -69,12 +69,17 @@ def chosen(names: Collection[str]) -> frozenset[str]:
 
 
 async def climb(
-    case: Case, wanted: Collection[str], cache: Cache, on_result: Callable[[GateResult], None] | None = None
+    case: Case,
+    wanted: Collection[str],
+    cache: Cache,
+    on_result: Callable[[GateResult], None] | None = None,
+    *,
+    to_decide: bool,
 ) -> None:
-    """Ask the gates that look at the task alone, in their order."""
+    """Ask the gates that look at the task alone, in their order. `to_decide`: none after one that rejects the task."""
     for gate in LADDER:
         if not gate.of_set:
-            case.results[gate.name] = await _asked(case, gate, wanted, cache)
+            case.results[gate.name] = await _asked(case, gate, wanted, cache, to_decide=to_decide)
             if on_result is not None:
                 on_result(case.results[gate.name])
 
@@ -86,10 +91,14 @@ async def descend(case: Case, wanted: Collection[str]) -> None:
             case.results[gate.name] = await _asked(case, gate, wanted, None)
 
 
-async def _asked(case: Case, gate: Gate, wanted: Collection[str], cache: Cache | None) -> GateResult:
+async def _asked(
+    case: Case, gate: Gate, wanted: Collection[str], cache: Cache | None, *, to_decide: bool = False
+) -> GateResult:
     if gate.name not in wanted:
         return unassessed(gate, NotAssessed("not asked for", evidence={"asked": False}))
     unmet = next((name for name in gate.needs if not case.results[name].passed), None)
+    if unmet is None and to_decide:
+        unmet = next((rung.name for rung in LADDER if _rejects(rung, case.results.get(rung.name))), None)
     if unmet is not None:
         why = f"not asked, since the gate `{unmet}` was not passed: {case.results[unmet].reason}"
         return unassessed(gate, NotAssessed(why, evidence={"needs": unmet}))
@@ -127,6 +136,10 @@ def decide(results: Mapping[str, GateResult], ladder: Sequence[Gate] = LADDER) -
     result = results[first.name]
     how = "" if result.assessed else "not assessed: "
     return ("rejected" if at_fault else "quarantined"), f"{first.name}: {how}{result.reason}"
+
+
+def _rejects(gate: Gate, result: GateResult | None) -> bool:
+    return result is not None and not result.passed and _at_fault(gate, result)
 
 
 def _at_fault(gate: Gate, result: GateResult) -> bool:

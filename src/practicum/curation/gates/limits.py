@@ -1,7 +1,7 @@
 """Gate `limits`: what the task allows is enough for its gold, with a margin.
 
-Owns: `GATE`. Invariant: the margin is proven by running, not by reading a meter: the gold passes with that share of
-each limit. Where it does not, each limit is cut alone to name the one that is too tight.
+Owns: `GATE`, `cut_down`. Invariant: the margin is proven by running, not by reading a meter: the gold passes with that
+share of each limit. Where it does not, each limit is cut alone to name the one that is too tight.
 Must not know: how limits are enforced.
 """
 
@@ -41,15 +41,20 @@ def _tests_time(task: Task, share: float) -> Task:
 CUTS: dict[str, Cut] = {"memory_bytes": _memory, "disk_bytes": _disk, "pids": _pids, "timeout_s": _tests_time}
 
 
+def cut_down(task: Task, share: float) -> Task:
+    """The task with that share of each limit."""
+    for cut in CUTS.values():
+        task = cut(task, share)
+    return task
+
+
 async def _assess(case: Case) -> Found:
     task, share = case.task, case.settings.margin
     gold = await case.gold()
     attempt = await case.gold_attempt()
     acted_s = max((turn.timing.get("act", 0.0) for turn in attempt.turns), default=0.0)
-    less, judge = task, case.steady(judge=case.bench.fresh)
-    for cut in CUTS.values():
-        less = cut(less, share)
-    verdict = await case.judge(gold, verifier=judge, task=less, right=True)
+    less, judge = cut_down(task, share), case.steady(judge=case.bench.fresh)
+    verdict = case.cut_verdict or await case.judge(gold, verifier=judge, task=less, right=True)
     evidence: dict[str, Any] = {
         "share_of_each_limit": share,
         "gold_command_s": round(acted_s, 3),

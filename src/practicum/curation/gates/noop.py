@@ -13,9 +13,10 @@ from practicum.records.verdict import Submission
 
 
 async def _assess(case: Case) -> Found:
-    more = range(1, case.settings.repeat)
-    again = (case.judge(Submission(()), verifier=case.steady(number), task=case.required) for number in more)
-    verdicts = await together([case.judge(Submission(()), verifier=case.steady()), *again])
+    # Not `once`: any reward counts, and where it is only looked for a pass, what is paid in part may not be seen.
+    judges = [case.steady(number, once=False) for number in range(max(1, case.settings.repeat))]
+    again = (case.judge(Submission(()), verifier=judge, task=case.required) for judge in judges[1:])
+    verdicts = await together([case.judge(Submission(()), verifier=judges[0]), *again])
     evidence = {"repeat": len(verdicts), "verdicts": [brief(verdict) for verdict in verdicts]}
     for verdict in verdicts:
         if verdict.status != "valid":
@@ -29,4 +30,4 @@ async def _assess(case: Case) -> Found:
     return Found(True, f"fails {len(verdicts)} of {len(verdicts)} times, as it should", evidence)
 
 
-GATE = Gate("noop", "1", "boxes", "rejected", _assess, needs=("environment",), parameters=("repeat",))
+GATE = Gate("noop", "2", "boxes", "rejected", _assess, needs=("environment",), parameters=("repeat",))

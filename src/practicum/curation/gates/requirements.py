@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from practicum.curation.gates.changes import changed_docs
@@ -105,19 +106,37 @@ def unstated(task: Task, gold: Tree) -> list[Unstated]:
 
 
 class _Stated:
-    """What the instruction and the workspace say."""
+    """What the instruction and the workspace say, each part read when it is first asked for."""
 
     def __init__(self, task: Task, gold: Tree) -> None:
-        texts = [task.instruction]
-        texts += [file.data.decode("utf-8", "replace") for file in task.files.values() if len(file.data) < 1 << 20]
-        self.text = _flat("\n".join(texts))
-        visible = [file.data.decode("utf-8", "replace") for path, file in task.files.items() if _TESTS.search(path)]
-        self.told = "\n".join([task.instruction, *visible])
-        self.notes = changed_docs(task.files, gold)
-        self.words = set(_WORD.findall("\n".join(texts)))
-        self.paths = {
-            part for path in task.files for part in (path, *path.split("/"), path.rpartition("/")[2].partition(".")[0])
-        }
+        self.task, self.gold = task, gold
+
+    @cached_property
+    def _said(self) -> str:
+        files = [file.data.decode("utf-8", "replace") for file in self.task.files.values() if len(file.data) < 1 << 20]
+        return "\n".join([self.task.instruction, *files])
+
+    @cached_property
+    def text(self) -> str:
+        return _flat(self._said)
+
+    @cached_property
+    def words(self) -> set[str]:
+        return set(_WORD.findall(self._said))
+
+    @cached_property
+    def told(self) -> str:
+        visible = [f.data.decode("utf-8", "replace") for path, f in self.task.files.items() if _TESTS.search(path)]
+        return "\n".join([self.task.instruction, *visible])
+
+    @cached_property
+    def notes(self) -> str:
+        return changed_docs(self.task.files, self.gold)
+
+    @cached_property
+    def paths(self) -> set[str]:
+        every = self.task.files
+        return {part for p in every for part in (p, *p.split("/"), p.rpartition("/")[2].partition(".")[0])}
 
     def word(self, word: str) -> bool:
         return word in self.words if word.isidentifier() else _flat(word) in self.text

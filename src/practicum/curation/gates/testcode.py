@@ -13,6 +13,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from practicum.records.task import Task
@@ -23,6 +24,8 @@ _SETUPS = {
 }
 _CHECKS = {"raises", "warns", "fail", "deprecated_call", "exit", "_exit", "approx_equal"}
 _CATCH_ALL = {"Exception", "BaseException", "AssertionError"}
+
+_PARSED = 32  # files of which the trees are kept: tasks made of one project show the same ones
 
 Asserts = Literal["something", "constants", "nothing"]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -40,14 +43,22 @@ class TestCode:
     reached: Sequence[ast.AST]
 
 
+@lru_cache(_PARSED)
 def parsed(data: bytes) -> ast.Module | None:
-    """The tree of a Python file, or None."""
+    """The tree of a Python file, or None. It may be another's as well: nobody changes it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return ast.parse(data)
         except (SyntaxError, ValueError, RecursionError):
             return None
+
+
+@lru_cache(_PARSED)
+def _functions(data: bytes) -> tuple[Function, ...]:
+    """All functions in a Python file, in whatever they stand."""
+    tree = parsed(data)
+    return tuple(node for node in ast.walk(tree) if isinstance(node, Function)) if tree is not None else ()
 
 
 def test_modules(task: Task) -> dict[str, ast.Module]:
@@ -60,10 +71,9 @@ def test_codes(task: Task, ids: Sequence[str]) -> list[TestCode]:
     """The code of those of `ids` that are Python and can be found, parametrised ones once."""
     check, modules = task.verification, test_modules(task)
     functions: defaultdict[str, list[Function]] = defaultdict(list)
-    for tree in modules.values():
-        for node in ast.walk(tree):
-            if isinstance(node, Function):
-                functions[node.name].append(node)
+    for name in modules:
+        for node in _functions(check.tests[name].data):
+            functions[node.name].append(node)
     found: dict[str, TestCode] = {}
     for name in ids:
         plain = name.partition("[")[0]

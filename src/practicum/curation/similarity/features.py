@@ -7,9 +7,7 @@ Must not know: what is compared with what.
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -20,14 +18,13 @@ import numpy.typing as npt
 from practicum.curation.similarity.facets import Facets, facets_of
 from practicum.curation.similarity.fingerprint import fingerprint, numbered
 from practicum.curation.similarity.matches import FacetName, Rules
+from practicum.curation.similarity.parts import in_parts
 from practicum.curation.similarity.tokens import code_tokens, mixed, runs, shape_tokens, shingles, text_hash, words
 from practicum.errors import TaskError
 from practicum.records.task import Task
 
 HASHED: tuple[FacetName, ...] = ("instruction", "code", "patch", "tests")  # facets with a hash of the whole text
 PRINTS = ("gold", "work")  # fingerprints: of the code as the gold leaves it, and of that with the change
-_BATCH = 500  # tasks
-_POOL_FROM = 2000  # tasks; below, starting processes costs more than it gains
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,33 +120,8 @@ def extract(tasks: Sequence[Task], start: int, stop: int, rules: Rules, wanted: 
 
 
 def batches(tasks: Sequence[Task], rules: Rules, wanted: Sequence[Column], *, processes: int = 2) -> Iterator[Batch]:
-    """All tasks, in order, batch by batch; worked out by several processes where there are many tasks.
-
-    Tasks that are held in memory are worked out here: sending them costs more than it gains.
-    """
-    starts = range(0, len(tasks), _BATCH)
-    if len(tasks) < _POOL_FROM or processes < 2 or isinstance(tasks, (list, tuple)):
-        for start in starts:
-            yield extract(tasks, start, min(start + _BATCH, len(tasks)), rules, wanted)
-        return
-    method = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        processes, method, _remember, (partial(extract, tasks, rules=rules, wanted=wanted),)
-    ) as pool:
-        yield from pool.map(_extract, starts, [min(start + _BATCH, len(tasks)) for start in starts])
-
-
-_work: Callable[[int, int], Batch]
-
-
-def _remember(work: Callable[[int, int], Batch]) -> None:
-    """In a process of the pool: what to do, sent once."""
-    global _work
-    _work = work
-
-
-def _extract(start: int, stop: int) -> Batch:
-    return _work(start, stop)
+    """All tasks, in order, batch by batch; worked out by several processes where there are many tasks."""
+    return in_parts(partial(extract, tasks, rules=rules, wanted=wanted), len(tasks), processes=processes)
 
 
 def _tokens(facets: Facets) -> dict[FacetName, list[str]]:

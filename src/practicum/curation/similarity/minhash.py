@@ -53,9 +53,9 @@ def banding_for(threshold: float, permutations: int = 128, recall: float = 0.99)
     threshold with chance `recall`, within so many permutations. Raises `ValueError` where there is none."""
     for rows in range(permutations, 0, -1):
         once = threshold**rows
-        bands = math.ceil(math.log(1 - recall) / math.log1p(-once)) if 0 < once < 1 else 1
-        if once > 0 and bands * rows <= permutations:
-            return Banding(bands, rows)
+        bands = math.log(1 - recall) / math.log1p(-once) if 0 < once < 1 else 1.0
+        if once > 0 and bands <= permutations // rows:
+            return Banding(math.ceil(bands), rows)
     raise ValueError(f"no banding of {permutations} permutations finds pairs at {threshold} with chance {recall}")
 
 

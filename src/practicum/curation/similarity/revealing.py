@@ -3,16 +3,16 @@
 Owns: `revelations`, `Revelation`.
 Invariant: directed. A task is given away by runs of tokens that its gold brings into the workspace, which stand in the
 files of another task and not in its own; so layout and comments do not matter, and code that is given anyway does not
-count. Each distinct file is cut into tokens once. What a file shows is counted for all golds at once through one sorted
-table, so the cost is that of reading plus that of the hits; tasks of one project, which all show one another's golds,
-have many.
+count. A process cuts each distinct file into tokens once. What a file shows is counted for all golds at once through
+one sorted table, which lies in a file; so the cost is that of reading plus that of the hits. Tasks of one project,
+which all show one another's golds, have many.
 Must not know: what follows from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
@@ -20,6 +20,9 @@ import numpy.typing as npt
 
 from practicum.curation.similarity.gold import gold_edits
 from practicum.curation.similarity.matches import Rules
+from practicum.curation.similarity.parts import in_parts
+from practicum.curation.similarity.runtable import RunTable, run_table
+from practicum.curation.similarity.store import Ragged
 from practicum.curation.similarity.tokens import code_tokens, shingles
 from practicum.records.task import Task
 
@@ -39,32 +42,72 @@ class Revelation:
 
 
 def revelations(
-    read: Callable[[int], Task], showing: Sequence[int], golds: Sequence[int], rules: Rules
+    read: Callable[[int], Task], showing: int, golds: int, rules: Rules, *, processes: int = 1
 ) -> Iterator[Revelation]:
-    """Which tasks of `showing` give which of `golds` away, both as numbers that `read` understands.
+    """Which of the first `showing` tasks give which of the first `golds` away, by the numbers that `read` understands.
 
     Reports those that show `rules.revealed` and more of a gold. A task does not give itself away. Tasks in both are
-    read twice.
+    read twice. With several processes `read` is sent to each.
     """
-    cutter = _Cutter(rules.reveal_run)
-    secrets = [_brought(read(number), cutter) for number in golds]
-    table, owners, sizes = _table(secrets)
-    if not len(table):
-        return
-    own = {number: place for place, number in enumerate(golds)}
-    cutter = _Cutter(rules.reveal_run, only=table)
-    for number in showing:
-        shown = cutter.shown(read(number))
-        counts = np.bincount(_owners_of(shown, table, owners), minlength=len(golds))
-        for place in np.flatnonzero((counts >= rules.reveal_least) & (counts >= rules.revealed * sizes)):
-            if int(place) != own.get(number):
-                yield Revelation(number, golds[int(place)], float(counts[place] / sizes[place]))
+    secrets = Ragged()
+    try:
+        for flat, counts in in_parts(_Secrets(read, rules.reveal_run), golds, processes=processes):
+            secrets.append(flat, counts)
+        secrets.finish()
+        with run_table(secrets) as table:
+            if table.length:
+                work = _Showing(read, rules, table, secrets.sizes)
+                for found in in_parts(work, showing, processes=processes):
+                    yield from found
+    finally:
+        secrets.close()
+
+
+@dataclass
+class _Secrets:
+    """What golds bring in: the runs of tasks [start, stop) end to end, and how many each has."""
+
+    read: Callable[[int], Task]
+    length: int
+    cutter: _Cutter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cutter = _Cutter(self.length)
+
+    def __call__(self, start: int, stop: int) -> tuple[Hashes, npt.NDArray[np.int64]]:
+        found = [_brought(self.read(number), self.cutter) for number in range(start, stop)]
+        return np.concatenate(found), np.array([len(one) for one in found], np.int64)
+
+
+@dataclass
+class _Showing:
+    """Which golds tasks [start, stop) give away. `sizes` is how many runs each gold has."""
+
+    read: Callable[[int], Task]
+    rules: Rules
+    table: RunTable
+    sizes: npt.NDArray[np.int64]
+    cutter: _Cutter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cutter = _Cutter(self.rules.reveal_run, only=self.table)
+
+    def __call__(self, start: int, stop: int) -> list[Revelation]:
+        found = []
+        for number in range(start, stop):
+            # Only golds that have a hit are counted: a row for all of them would make the whole quadratic.
+            golds, counts = np.unique(self.table.owners_of(self.cutter.shown(self.read(number))), return_counts=True)
+            enough = (counts >= self.rules.reveal_least) & (counts >= self.rules.revealed * self.sizes[golds])
+            for gold, count in zip(golds[enough].tolist(), counts[enough].tolist(), strict=True):
+                if gold != number:
+                    found.append(Revelation(number, gold, count / int(self.sizes[gold])))
+        return found
 
 
 class _Cutter:
     """Cuts files into runs of tokens, each distinct file once as long as memory lasts; `only` those of a table."""
 
-    def __init__(self, length: int, only: Hashes | None = None) -> None:
+    def __init__(self, length: int, only: RunTable | None = None) -> None:
         self._length, self._only = length, only
         self._known: dict[bytes, Hashes] = {}
         self._held = 0
@@ -87,10 +130,7 @@ class _Cutter:
         if b"\0" in data[:8192]:
             return np.empty(0, np.uint64)
         found = shingles(code_tokens(data[:_LARGEST].decode("utf-8", "replace"), _MOST), self._length)
-        if self._only is None:
-            return found
-        at = np.minimum(np.searchsorted(self._only, found), len(self._only) - 1)
-        return np.asarray(found[self._only[at] == found])
+        return found if self._only is None else self._only.known(found)
 
 
 def _brought(task: Task, cutter: _Cutter) -> Hashes:
@@ -106,20 +146,3 @@ def _brought(task: Task, cutter: _Cutter) -> Hashes:
 
 def _union(sets: Sequence[Hashes]) -> Hashes:
     return np.unique(np.concatenate([np.empty(0, np.uint64), *sets]))
-
-
-def _table(secrets: Sequence[Hashes]) -> tuple[Hashes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """All runs of all golds, sorted, the place of the gold of each, and how many each gold has."""
-    sizes = np.array([len(one) for one in secrets], np.int64)
-    flat = np.concatenate([np.empty(0, np.uint64), *secrets])
-    places = np.repeat(np.arange(len(secrets)), sizes)
-    order = np.argsort(flat, kind="stable")
-    return flat[order], places[order], sizes
-
-
-def _owners_of(shown: Hashes, table: Hashes, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The places of the golds that hold the runs `shown`, each as often as it holds one."""
-    first, last = np.searchsorted(table, shown, "left"), np.searchsorted(table, shown, "right")
-    sizes = last - first
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.asarray(owners[np.repeat(first, sizes) + within])

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from practicum.curation.similarity.features import Row, batches, columns
+from practicum.curation.similarity.features import batches, columns
 from practicum.curation.similarity.matches import Alike, Match, Rules
 from practicum.curation.similarity.pairs import Comparison
 from practicum.curation.similarity.revealing import Revelation, revelations
@@ -86,6 +87,8 @@ def survey(
     share; `revealing` reads all of them again, to find golds in the files of other tasks. Of tasks with the same id
     the first counts, the others are refused."""
     clock = _Clock(on_progress)
+    if isinstance(tasks, (list, tuple)):  # held in memory: sending them costs more than it gains
+        processes = 1
     wanted = columns(rules, long=len(protected) > 0)
     with Store(wanted) as store:
         done, seen = 0, set[str]()
@@ -100,7 +103,9 @@ def survey(
         comparison = Comparison(store, rules, np.arange(len(store.rows)) >= count)
         clock.mark("prepare")
         try:
-            shown = _revealed(tasks, protected, store.rows, count, rules) if revealing else iter(())
+            shelf = _Shelf(tasks, protected, np.array([row.place for row in store.rows], np.int64), count)
+            golds = len(store.rows) if revealing else 0
+            shown = revelations(shelf, count, golds, rules, processes=processes)
             found = _survey(store, comparison, count, shown, Spans(tasks) if spans else None, clock)
         finally:
             comparison.close()
@@ -126,15 +131,17 @@ class _Clock:
             self._on_progress(stage, done, total)
 
 
-def _revealed(
-    tasks: Sequence[Task], protected: Sequence[Task], rows: Sequence[Row], count: int, rules: Rules
-) -> Iterator[Revelation]:
-    """Which of the first `count` rows show what a gold of any row brings in."""
+@dataclass(frozen=True, slots=True)
+class _Shelf:
+    """The tasks of both sides by the number of their row: first `count` of `tasks`, then the protected ones."""
 
-    def read(number: int) -> Task:
-        return (tasks if number < count else protected)[rows[number].place]
+    tasks: Sequence[Task]
+    protected: Sequence[Task]
+    places: npt.NDArray[np.int64]
+    count: int
 
-    return revelations(read, range(count), range(len(rows)), rules)
+    def __call__(self, number: int) -> Task:
+        return (self.tasks if number < self.count else self.protected)[int(self.places[number])]
 
 
 def _survey(

@@ -1,6 +1,6 @@
 """Features of many tasks, on disk where they are large.
 
-Owns: `Store`, `Ragged`.
+Owns: `Store`, `Ragged`, `scratch`.
 Invariant: memory grows by some hundred bytes a task, whatever the tasks hold; hashes lie in files without a name, of
 which nothing is left when the process ends, however it ends.
 Must not know: what hashes mean.
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from tempfile import TemporaryFile
+from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryFile, gettempdir
 from types import TracebackType
 from typing import Self
 
@@ -18,30 +19,45 @@ import numpy as np
 import numpy.typing as npt
 
 from practicum.curation.similarity.features import HASHED, PRINTS, Batch, Column, Row
+from practicum.errors import StoreError
 
 Hashes = npt.NDArray[np.uint64]
 _CHUNK = 1 << 20  # hashes that are held at once
+
+
+@contextmanager
+def scratch() -> Iterator[None]:
+    """For what is done with files without a name: a disk that fails is told as a `StoreError` that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write what is compared to a file in {gettempdir()}: {error.strerror or error}",
+            fix="free space there, or name another folder in TMPDIR",
+        ) from error
 
 
 class Ragged:
     """Hashes of each task, in one file. Written once from first to last, then read."""
 
     def __init__(self) -> None:
-        self._file = TemporaryFile(prefix="practicum-", buffering=1 << 20)  # noqa: SIM115  closed by `close`
+        with scratch():
+            self._file = TemporaryFile(prefix="practicum-", buffering=1 << 20)  # noqa: SIM115  closed by `close`
         self._counts: list[npt.NDArray[np.int64]] = []
         self.offsets: npt.NDArray[np.int64] = np.zeros(1, np.int64)
 
     def append(self, flat: Hashes, counts: npt.NDArray[np.int64]) -> None:
         """More tasks: their hashes end to end, and how many each has."""
-        self._file.write(flat.tobytes())
+        with scratch():
+            self._file.write(flat.tobytes())
         self._counts.append(counts)
 
     def finish(self) -> None:
         """No more to come; from here on it can be read."""
-        self._file.flush()
-        self.offsets = np.concatenate(
-            [np.zeros(1, np.int64), np.cumsum(np.concatenate([self._counts[0][:0], *self._counts]))]
-        )
+        with scratch():
+            self._file.flush()
+        counts = np.concatenate([np.zeros(0, np.int64), *self._counts])
+        self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         self._counts = []
 
     @property
@@ -67,7 +83,8 @@ class Ragged:
             start = stop
 
     def close(self) -> None:
-        self._file.close()
+        with scratch():  # what a full disk did not take is tried once more
+            self._file.close()
 
 
 class Store:
@@ -85,8 +102,9 @@ class Store:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for ragged in self.sets.values():
-            ragged.close()
+        with ExitStack() as stack:
+            for ragged in self.sets.values():
+                stack.callback(ragged.close)
 
     def add(self, batches: Iterable[Batch]) -> None:
         """Take in what comes."""

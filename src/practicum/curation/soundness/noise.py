@@ -1,6 +1,6 @@
 """Measuring how often verdicts are wrong: known submissions judged again and again under changing conditions.
 
-Owns: `Condition`, `conditions`, `verifier_under`, `busy`, `measure`, `Submissions`, the file `noise.json`.
+Owns: `Condition`, `conditions`, `verifier_under`, `slowed`, `busy`, `measure`, `Submissions`, the file `noise.json`.
 Invariant: what was varied is named, and so is what could not be; a verdict that decided nothing is counted apart, as
 neither right nor wrong.
 Must not know: how rates follow from counts, who trains on them.
@@ -40,7 +40,7 @@ AXES = (
     "PYTHONHASHSEED",
     "time zone, and so the local date (TZ, 26 hours apart)",
     "locale (LC_ALL)",
-    "load (a busy process in a box beside)",
+    "load (half a processor; where boxes cannot limit it, a busy process in a box beside)",
     "the time of day, by days and years, as tests of pytest and unittest see it",
 )
 NOT_VARIED = ("the time of day for runners other than pytest and unittest: their boxes show the host's",)
@@ -85,7 +85,7 @@ def conditions(repeat: int, *, seed: int = 0) -> list[Condition]:
 def verifier_under(
     provider: SandboxProvider, condition: Condition, *, drivers: Drivers, concurrent: int = 2
 ) -> ExecutionVerifier:
-    """A judge for `condition`, but for the load, which `busy` makes."""
+    """A judge for `condition`, but for the load, which is `slowed` or `busy`."""
     boxes = OtherDay(provider, condition.clock_s) if condition.clock_s else provider
     return ExecutionVerifier(boxes, max_concurrent=concurrent, seed=condition.seed, drivers=drivers, env=condition.env)
 
@@ -115,8 +115,10 @@ async def measure(
     rounds: list[list[Verdict]] = []
     for condition in conditions(repeat, seed=seed):
         verifier = verifier_under(provider, condition, drivers=drivers, concurrent=concurrent)
-        async with busy(provider) if condition.load else AsyncExitStack():
-            rounds.append(await judge_all(verifier, [(task, each) for task, each, _ in known], on_done=on_done))
+        less = condition.load and slows(provider)
+        work = [(slowed(task) if less else task, each) for task, each, _ in known]
+        async with busy(provider) if condition.load and not less else AsyncExitStack():
+            rounds.append(await judge_all(verifier, work, on_done=on_done))
     verdicts = list(zip(known, zip(*rounds, strict=True), strict=True))
     return [
         estimate(task.id, task.digest, count([(right, seen) for (t, _, right), seen in verdicts if t is task]))
@@ -149,6 +151,16 @@ async def _golds(provider: SandboxProvider, tasks: Sequence[Task], concurrent: i
             raise VerifierError(f"task {trajectory.task_id}: its gold could not be carried out: {said}")
         golds[trajectory.task_id] = (trajectory.submission,)
     return golds
+
+
+def slows(provider: SandboxProvider) -> bool:
+    """Whether `slowed` has a meaning there."""
+    return "cpu-limit" in provider.capabilities
+
+
+def slowed(task: Task) -> Task:
+    """`task` with half as much of a processor: what a busy host leaves of one, at no one's cost."""
+    return replace(task, limits=replace(task.limits, cpus=task.limits.cpus / 2))
 
 
 @asynccontextmanager

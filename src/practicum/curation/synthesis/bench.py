@@ -8,15 +8,19 @@ Must not know: strategies, the order of candidates.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from practicum.curation.projects.building import build_task, choose_passing
 from practicum.curation.projects.steadiness import Sentinels
 from practicum.curation.projects.suiterun import SuiteRun
 from practicum.curation.projects.testbed import Testbed
+from practicum.curation.synthesis.asking import told_in_full
 from practicum.curation.synthesis.excerpts import shown_tests
 from practicum.curation.synthesis.strategy import Candidate, Changes, Ground, Refusal, Settings, Trial
+from practicum.curation.synthesis.strength import weakness
 from practicum.errors import TaskError
 from practicum.records.task import Task
 
@@ -56,45 +60,50 @@ class Workbench:
     ) -> SuiteRun:
         baseline = self.ground.baseline
         deadline_s = _GRACE_S + _SLACK * (baseline.overhead_s + baseline.duration(ids))
+        deadline_s *= max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # who waits for a processor hangs not
         run = await self.testbed.run(changes, ids=ids, timeout_s=deadline_s, tests=tests, explain=explain)
         self._phases[phase] = self._phases.get(phase, 0.0) + run.seconds_all
         return run
 
     async def trial(
-        self, changes: Changes, reach: Mapping[str, frozenset[int]], *, whole: bool = True
+        self,
+        changes: Changes,
+        reach: Mapping[str, frozenset[int]],
+        around: Mapping[str, frozenset[int]] | None = None,
     ) -> Trial | Refusal:
         baseline = self.ground.baseline
         reaching = baseline.reaching(reach)
         if not reaching:
             return Refusal("reached by no test")
-        first = baseline.within(reaching, _QUICK_S, _QUICK_TESTS)
-        passed, failed = set[str](), set[str]()
-        for ids in (first, reaching[len(first) :]):
-            if failed or not ids:
-                break
-            run = await self.run(changes, ids)
-            if (why := _unusable(run)) is not None:
-                return why
-            passed |= run.passed
-            failed |= run.failed
-        if not failed:
-            return Refusal("survived")
-        if whole:
-            rest = baseline.fastest_first(baseline.steady - passed - failed)
-            if self._too_many(failed):
-                return Refusal("fails too many tests", f"{len(failed)} of {len(baseline.steady)}", killed=True)
-            if rest:
-                run = await self.run(changes, rest, phase="whole suite")
-                if (why := _unusable(run)) is not None:
-                    return why
-                passed |= run.passed
-                failed |= run.failed
-            if self._too_many(failed):
-                return Refusal("fails too many tests", f"{len(failed)} of {len(baseline.steady)}", killed=True)
-        return Trial(tuple(sorted(failed)), tuple(sorted(passed)), {}, whole)
+        passed, failed, asked = set[str](), set[str](), set[str]()
 
-    def _too_many(self, failed: set[str]) -> bool:
-        return len(failed) > self.settings.most_failing * len(self.ground.baseline.steady)
+        async def look(ids: Sequence[str], phase: str) -> Refusal | None:
+            if not ids:
+                return None
+            run = await self.run(changes, ids, phase=phase)
+            passed.update(run.passed)
+            failed.update(run.failed)
+            asked.update(ids)
+            return _unusable(run) or (self._too_many(failed) if around is not None else None)
+
+        first = baseline.within(reaching, _QUICK_S, _QUICK_TESTS)
+        why = await look(first, "mutants")
+        if why is None and not failed:
+            why = await look(reaching[len(first) :], "mutants")
+        if why is None and not failed:
+            why = Refusal("survived")
+        if why is None and around is not None:
+            why = await look(baseline.fastest_first({*reaching, *baseline.reaching(around)} - asked), "neighbours")
+        if why is not None:
+            return why
+        passing = passed | (baseline.steady - asked if around is not None else frozenset())
+        return Trial(tuple(sorted(failed)), tuple(sorted(passing)), {})
+
+    def _too_many(self, failed: set[str]) -> Refusal | None:
+        steady = self.ground.baseline.steady
+        if len(failed) <= self.settings.most_failing * len(steady):
+            return None
+        return Refusal("fails too many tests", f"{len(failed)} of {len(steady)}", killed=True)
 
     async def repair(
         self,
@@ -104,7 +113,7 @@ class Workbench:
         domain: str,
         must: Sequence[str] = (),
     ) -> Task | Refusal:
-        trial = await self.trial(candidate.changes, candidate.reach)
+        trial = await self.trial(candidate.changes, candidate.reach, candidate.around or candidate.reach)
         if isinstance(trial, Refusal):
             return trial
         if missing := sorted(set(must) - set(trial.failing)):
@@ -113,17 +122,16 @@ class Workbench:
         confirmed = await self._confirmed(candidate.changes, failing, passing)
         if isinstance(confirmed, Refusal):
             return confirmed
-        trial = Trial(trial.failing, trial.passing, confirmed, trial.whole)
-        project, baseline = self.ground.project, self.ground.baseline
+        trial = Trial(trial.failing, trial.passing, confirmed)
+        project = self.ground.project
         made, visible = shown_tests(project, failing[: self.settings.visible])
         text = instruction(trial, tuple(made))
         if isinstance(text, Refusal):
             return text
-        unguarded = await self._unguarded((*failing, *passing))
-        if isinstance(unguarded, Refusal):
-            return unguarded
+        if (weak := await weakness(self, candidate, (*failing, *passing))) is not None:
+            return weak
         try:
-            return build_task(
+            task = build_task(
                 project,
                 id=f"{project.name}-{candidate.key[:12]}",
                 files=project.state(candidate.changes),
@@ -132,25 +140,27 @@ class Workbench:
                 pass_to_pass=sorted(passing),
                 visible=visible,
                 tests={**project.tests, **made},
-                seconds=baseline.seconds,
-                unguarded=unguarded,
+                seconds=self.ground.baseline.seconds,
                 instruction=text,
                 provenance=self.provenance(candidate),
                 domain=domain,
             )
         except TaskError as error:
             return Refusal("cannot be written as a task", error.message, killed=True)
+        stated = told_in_full(task, candidate.changes, project.files)
+        return stated if isinstance(stated, Refusal) else await self._guarded(stated)
 
-    async def _unguarded(self, ids: Sequence[str]) -> tuple[str, ...] | Refusal:
-        """Those of a task's tests that bear no sentinels. Not known, so none, where nobody was given to find out."""
+    async def _guarded(self, task: Task) -> Task | Refusal:
+        """The task with those of its tests named that bear no sentinels; none where nobody was given to find out."""
         if self._sentinels is None:
-            return ()
+            return task
+        ids = (*task.verification.fail_to_pass, *task.verification.pass_to_pass)
         start = time.monotonic()
         seen = await self._sentinels.of(ids)
         self._phases["sentinels"] = self._phases.get("sentinels", 0.0) + time.monotonic() - start
         if failed := sorted(set(ids) - set(seen.steady)):
             return Refusal("the judge does not pass its tests", failed[0], killed=True)
-        return seen.unguarded
+        return replace(task, verification=replace(task.verification, unguarded=seen.unguarded))
 
     def provenance(self, candidate: Candidate) -> dict[str, object]:
         """Where a task comes from: enough to make it again from the same project."""

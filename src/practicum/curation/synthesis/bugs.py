@@ -28,7 +28,7 @@ class SingleBug:
     """One mutation."""
 
     name: str = "single-bug"
-    version: str = "1"
+    version: str = "2"
 
     def candidates(self, ground: Ground, rng: random.Random) -> Iterator[Candidate]:
         for place in Quarry(ground, rng).draw():
@@ -46,7 +46,7 @@ class SeveralBugs:
 
     name: str
     apart: bool  # each in a file of its own
-    version: str = "1"
+    version: str = "2"
 
     def candidates(self, ground: Ground, rng: random.Random) -> Iterator[Candidate]:
         quarry = Quarry(ground, rng)
@@ -73,7 +73,7 @@ class SeveralBugs:
     async def realise(self, bench: Bench, candidate: Candidate) -> Task | Refusal:
         signs: list[str] = []
         for part in candidate.extra:
-            trial = await bench.trial(part.changes, part.reach, whole=False)
+            trial = await bench.trial(part.changes, part.reach)
             if isinstance(trial, Refusal):
                 return Refusal(f"a part {trial.reason}", trial.detail)
             signs.append(bench.ground.baseline.fastest_first(trial.failing)[0])

@@ -17,13 +17,14 @@ import random
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from practicum.verification.redteam.mutants import mutants_of
 from practicum.verification.redteam.rewrites import REWRITES
 from practicum.verification.redteam.scopes import unsafe
-from practicum.verification.redteam.variants import Source, code_key, named_functions, parse
+from practicum.verification.redteam.variants import Source, Variant, code_key, named_functions, parse
 
-_POOL = 12  # rewrites to choose from
+_POOL = 12  # rewrites to choose from, and mutants
 _CHAIN = 3  # kinds of rewrite in one of them
 _NEVER = ("not __name__", "__name__ == ''", "len(__name__) == 0", "__name__ is None")
 _ALWAYS = ("__name__", "__name__ != ''", "len(__name__) > 0", "__name__ is not None")
@@ -93,15 +94,15 @@ def right_variants(source: Source, count: int, seed: str) -> list[str]:
         pool.remove(best)
         chosen.append(best)
     chosen += [source.text] * (count - len(chosen))
-    others = [mutant.text for mutant in mutants_of(source, _POOL, f"decoys-{seed}")] or [source.text]
+    others = [mutant.text for mutant in _mutants(source, seed)] or [source.text]
     return [put_back(whole, with_decoys(text, source.names, rng.choice(others), rng)) for text in chosen]
 
 
 def wrong_variants(source: Source, count: int, seed: str) -> list[Wrong]:
-    """At most `count` disguised mutants, of kinds that take turns."""
+    """At most `count` disguised mutants, twelve at most, of kinds that take turns."""
     rng = random.Random(f"wrong-{seed}")
     whole, source = source, excerpt_of(source)
-    mutants = mutants_of(source, count, seed)
+    mutants = _mutants(source, seed)[:count]
     others = [source.text, *(mutant.text for mutant in mutants)]
     made = []
     for mutant in mutants:
@@ -109,6 +110,12 @@ def wrong_variants(source: Source, count: int, seed: str) -> list[Wrong]:
         disguised = with_decoys(text, source.names, rng.choice(others), rng)
         made.append(Wrong(mutant.name, put_back(whole, disguised)))
     return made
+
+
+@lru_cache(maxsize=8)
+def _mutants(source: Source, seed: str) -> tuple[Variant, ...]:
+    """Those of which right variants hold the bodies as decoys, and wrong ones are made: so that neither shows which."""
+    return tuple(mutants_of(source, _POOL, seed))
 
 
 def rewritten(source: Source, rng: random.Random) -> str | None:

@@ -1,8 +1,9 @@
-"""Whether a text gives away what a gold puts back.
+"""Whether texts give away what a gold puts back.
 
-Owns: `repaired_lines`, `gives_away`.
-Invariant: pure; a line of the gold is found whatever the spacing it is quoted with.
-Must not know: where the text comes from.
+Owns: `repaired_lines`, `gives_away`, `copied_in`.
+Invariant: pure; a line of the gold is found whatever the spacing it is quoted with. Files are held to the rules of the
+gate `leaks`, in as far as these look at a workspace as it is.
+Must not know: where the texts come from.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from practicum.curation.gates.leaks.shapes import shapes_of
+from practicum.curation.gates.overlap import secret_of
 from practicum.records.tree import Tree
 
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
@@ -43,6 +46,23 @@ def gives_away(text: str, runs: Iterable[Sequence[str]]) -> str | None:
         for at in range(len(tokens) - _RUN + 1):
             if tokens[at : at + _RUN] in grams[_RUN]:
                 return " ".join(tokens[at : at + _RUN])
+    return None
+
+
+def copied_in(files: Tree, before: Mapping[str, bytes | None], gold: Tree) -> str | None:
+    """The first of `files`, other than those at the paths of `before`, that says what only `gold` is to say there."""
+    given = [data for data in before.values() if data is not None]
+    kept = [gold[path].data for path in before if path in gold]
+    secret, shapes = secret_of(kept, given), shapes_of(kept, given)
+    for path, file in sorted(files.items()):
+        if path in before:
+            continue
+        text = file.data.decode("utf-8", "replace")
+        # looking closer takes long
+        lines = any(line in text for line in secret.lines)
+        words = any(all(word in text for word in needed) for needed in shapes.words)
+        if (lines and secret.enough(len(secret.shared(text)))) or (words and shapes.found_in(text)):
+            return path
     return None
 
 

@@ -38,7 +38,7 @@ class FeatureRemoval:
     """One function or method without its body."""
 
     name: str = NAME
-    version: str = "1"
+    version: str = "2"
 
     def candidates(self, ground: Ground, rng: random.Random) -> Iterator[Candidate]:
         """Each covered function once; files take turns."""
@@ -52,6 +52,10 @@ class FeatureRemoval:
 
     async def realise(self, bench: Bench, candidate: Candidate) -> Task | Refusal:
         """The task to write the function again."""
+        project, name = bench.ground.project, str(candidate.provenance["function"])
+        node = dict(named_functions(parse(project.text(str(candidate.provenance["path"])))))[name]
+        if not _told(node, bench.ground.baseline.reaching(candidate.reach), project):  # nor will those that fail
+            return Refusal("nothing says what it should do", name)
         return await bench.repair(
             candidate, lambda trial, visible: _instruction(bench, candidate, trial, visible), domain="feature"
         )
@@ -125,6 +129,14 @@ def _uses(test: str, name: str, project: Project) -> bool:
     )
 
 
+def _told(node: ast.FunctionDef, tests: Sequence[str], project: Project) -> bool:
+    """Whether its docstring says what it should do, or `tests` that name it and others that stand for themselves."""
+    if ast.get_docstring(node):
+        return True
+    direct = any(_uses(each, node.name, project) for each in tests)
+    return direct and any(example_of(each, project.tests) is not None for each in tests)
+
+
 def _signature(node: ast.FunctionDef) -> str:
     """The line that it begins with, annotations included."""
     returns = f" -> {ast.unparse(node.returns)}" if node.returns is not None else ""
@@ -139,7 +151,7 @@ def _instruction(bench: Bench, candidate: Candidate, trial: Trial, visible: Sequ
     direct = [each for each in sorted(trial.messages) if _uses(each, node.name, project)]
     failing = [*direct, *(each for each in sorted(trial.messages) if each not in direct)]
     examples = list(dict.fromkeys(text for each in failing if (text := example_of(each, project.tests)) is not None))
-    if not ast.get_docstring(node) and not (direct and examples):
+    if not _told(node, failing, project):
         return Refusal("nothing says what it should do", name, killed=True)
     rng = random.Random(f"removal-{candidate.key}-{bench.settings.seed}")
     what = f"`{name}`"

@@ -57,16 +57,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What the tests did on changed files. Ids are sorted; `whole` says that the whole suite was run.
+    """What the tests did on changed files. Ids are sorted.
 
-    `failing` passed before and fail now; `passing` pass before and now; `messages` say how the failing ones failed,
-    for the few that were asked.
+    `failing` passed before and fail now; `passing` passed before, and either pass now or come nowhere near the change;
+    `messages` say how the failing ones failed, for the few that were asked.
     """
 
     failing: tuple[str, ...]
     passing: tuple[str, ...]
     messages: Mapping[str, str]
-    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +123,14 @@ class Bench(Protocol):
         ...
 
     async def trial(
-        self, changes: Changes, reach: Mapping[str, frozenset[int]], *, whole: bool = True
+        self,
+        changes: Changes,
+        reach: Mapping[str, frozenset[int]],
+        around: Mapping[str, frozenset[int]] | None = None,
     ) -> Trial | Refusal:
-        """Try `changes`: the tests that reach `reach`, fastest first, then, once one fails, the rest of the suite.
+        """Try `changes`: the tests that reach `reach`, fastest first; once one fails, all that run a line `around`.
 
-        Without `whole`, it stops at the first sign of a failure.
+        Without `around`, it stops at the first sign of a failure.
         """
         ...
 

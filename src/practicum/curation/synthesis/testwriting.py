@@ -18,9 +18,10 @@ from typing import Any
 
 from practicum.curation.projects.building import limits_of, solution_of, timeout_of
 from practicum.curation.projects.project import Project
+from practicum.curation.projects.suiterun import SuiteRun
 from practicum.curation.synthesis.disguise import Wrong, right_variants, wrong_variants
 from practicum.curation.synthesis.excerpts import shown_tests
-from practicum.curation.synthesis.strategy import Bench, Candidate, Changes, Ground, Refusal
+from practicum.curation.synthesis.strategy import Bench, Candidate, Ground, Refusal
 from practicum.records.task import Task, Verification
 from practicum.records.tree import File
 from practicum.verification.redteam.scopes import unsafe
@@ -29,9 +30,9 @@ from practicum.verification.redteam.variants import Source, named_functions, par
 NAME = "test-writing"
 TARGET = "test_written.py"
 _LEAST_LINES = 4  # of a function that is worth a test
-_RIGHT, _TRIED = 4, 18  # equivalents, and mutants that are tried
-_LEAST, _MOST = 4, 8  # mutants of a task
-_GOLD_S, _GOLD_TESTS = 2.0, 40
+_RIGHT, _LEAST_RIGHT = 3, 2  # equivalents; each judgement runs all tests on every variant, so there are few
+_TRIED, _LEAST, _MOST = 12, 4, 6  # mutants that are tried, and of a task
+_GOLD_S, _GOLD_TESTS = 0.5, 40
 _START = 2.5  # times what a suite has, since each trial starts an interpreter of its own
 
 
@@ -40,7 +41,7 @@ class TestWriting:
     """Functions of one file to write tests for."""
 
     name: str = NAME
-    version: str = "2"
+    version: str = "3"
     __test__ = False  # for pytest: no class of tests
 
     def candidates(self, ground: Ground, rng: random.Random) -> Iterator[Candidate]:
@@ -65,12 +66,7 @@ class TestWriting:
         seed = f"{candidate.key}-{bench.settings.seed}"
         # not in a thread: Python 3.11 cannot parse in two at once
         rights, wrongs = right_variants(source, _RIGHT, seed), wrong_variants(source, _TRIED, seed)
-        told = [(await _failing(bench, {path: wrong.text.encode()}, ids, None), wrong) for wrong in wrongs]
-        # what few tests notice first: what fails all of them is no great find
-        caught = [wrong for count, wrong in sorted(told, key=lambda pair: (_plain(pair[1]), pair[0])) if count]
-        if (weak := _weak(caught, len(wrongs))) is not None:
-            return weak
-        return await _made(bench, candidate, source.text, gold, rights, caught[:_MOST])
+        return await _made(bench, candidate, source.text, gold, rights, wrongs)
 
 
 def _plain(wrong: Wrong) -> bool:
@@ -132,12 +128,6 @@ def _gold(project: Project, ids: Sequence[str]) -> bytes | None:
     return next(iter(made.values())).data if len(made) == 1 else None
 
 
-async def _failing(bench: Bench, changes: Changes, ids: Sequence[str], tests: Changes | None) -> int:
-    """How many of the tests fail, by themselves and not by the clock."""
-    run = await bench.run(changes, ids, tests=tests, phase="mutants" if tests is None else "frozen tests")
-    return len(run.failed) if run.ended == "done" and run.seconds else 0
-
-
 async def _made(
     bench: Bench, candidate: Candidate, original: str, gold: bytes, rights: Sequence[str], wrongs: Sequence[Wrong]
 ) -> Task | Refusal:
@@ -145,22 +135,39 @@ async def _made(
     project, path = bench.ground.project, str(candidate.provenance["path"])
     alone: dict[str, bytes | None] = dict.fromkeys(project.tests) | {TARGET: gold}
     ids = [f"{TARGET}::{name.partition('::')[2]}" for name in _tests(bench, candidate)]
+
+    async def run(text: str, phase: str) -> SuiteRun:
+        return await bench.run({path: text.encode()}, ids, tests=alone, phase=phase)
+
     texts = {"original": original} | {f"equivalent-{n}": text for n, text in enumerate(rights, 1)}
     for name, text in list(texts.items()):
-        run = await bench.run({path: text.encode()}, ids, tests=alone, phase="frozen tests")
-        if run.ended != "done" or run.passed != set(ids):
+        seen = await run(text, "frozen tests")
+        if seen.ended != "done" or seen.passed != set(ids):
             if name == "original":
-                return Refusal("its tests depend on others", next(iter(run.messages.values()), run.ended))
+                return Refusal("its tests depend on others", next(iter(seen.messages.values()), seen.ended))
             del texts[name]  # what looks at its own source, or is slower so
-    kept = [wrong for wrong in wrongs if await _failing(bench, {path: wrong.text.encode()}, ids, alone)]
-    if len(texts) < 1 + _RIGHT // 2:
-        return Refusal("its rewrites do not pass", killed=True)
-    if len(kept) < _LEAST:
-        return Refusal("its tests depend on others", killed=True)
-    if (weak := _weak(kept, len(wrongs))) is not None:
+    if len(texts) < 1 + _LEAST_RIGHT:
+        return Refusal("its rewrites do not pass")
+    told: list[tuple[int, Wrong]] = []
+    tried = 0
+    for tried, wrong in enumerate(wrongs, 1):
+        if count := _failing(await run(wrong.text, "mutants")):
+            told.append((count, wrong))
+        left = len(wrongs) - tried
+        if len(told) + left < _LEAST or sum(not _plain(each) for _, each in told) == _MOST:
+            break
+    # what few tests notice first: what fails all of them is no great find
+    caught = [wrong for _, wrong in sorted(told, key=lambda pair: (_plain(pair[1]), pair[0]))]
+    if (weak := _weak(caught, tried)) is not None:
         return weak
+    kept = caught[:_MOST]
     texts |= {f"mutant-{n}": wrong.text for n, wrong in enumerate(kept, 1)}
     return _task(bench, candidate, gold, texts, ids, kept)
+
+
+def _failing(run: SuiteRun) -> int:
+    """How many tests fail, by themselves and not by the clock."""
+    return len(run.failed) if run.ended == "done" and run.seconds else 0
 
 
 def _task(

@@ -25,6 +25,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from practicum.errors import PolicyError, PolicyRefused
@@ -47,7 +48,7 @@ class Request:
 
 @dataclass
 class _Held:
-    """What a session's cache holds: `ids` and their keys and values, each [layers, key heads, T, head width]."""
+    """What a session's cache holds: `ids` and their keys and values, without the rows of a `Cache`."""
 
     ids: tuple[int, ...]
     keys: Tensor
@@ -69,10 +70,11 @@ class _Row:
 class Generator:
     """Synchronous batched generation: `begin` requests, `step` until they have ended; or `generate`, which does both.
 
-    At most `max_rows` run at a time.
+    At most `max_rows` run at a time. The model is its own from here on: it lays the weights out for sampling.
     """
 
     def __init__(self, model: Decoder, *, version: int = 0, max_rows: int = 1024) -> None:
+        model.lay_out()
         self.model = model
         self.version = version
         self.max_rows = max_rows
@@ -167,12 +169,12 @@ class Generator:
             self._rows, self._hidden = fresh, hidden[order]
             self._cache.alike = self._kin()
             return numbers
-        self._make_place(len(fresh), small.keys.shape[3])
+        self._make_place(len(fresh), small.values.shape[3])
         places = [i for i, row in enumerate(self._rows) if row.done][: len(fresh)]
         for place, row, source in zip(places, fresh, order.tolist(), strict=True):
             length = int(small.lengths[source])
             self._rows[place] = row
-            self._cache.keys[:, place, :, :length] = small.keys[:, source, :, :length]
+            self._cache.keys[:, place, ..., :length] = small.keys[:, source, ..., :length]
             self._cache.values[:, place, :, :length] = small.values[:, source, :, :length]
             self._cache.lengths[place] = length
         self._hidden[places] = hidden[order]
@@ -188,8 +190,8 @@ class Generator:
         rows = [self._rows[i] for i in live]
         temperature = torch.tensor([row.request.params.temperature for row in rows], dtype=torch.float32)
         uniform = torch.tensor([row.uniform[len(row.ids)] for row in rows], dtype=torch.float64)
-        hidden = torch.nn.functional.pad(self._hidden[live], (0, 0, 0, -len(live) % ROWS))
-        chosen, logprob = _choose(self.model.logits(hidden)[: len(live)], temperature, uniform)
+        hidden = F.pad(self._hidden[live], (0, 0, 0, -len(live) % ROWS))
+        chosen, logprob = _choose(self.model.steady_logits(hidden)[: len(live)], temperature, uniform)
         ended: dict[int, Sampled] = {}
         for i, row, ident, value in zip(live, rows, chosen.tolist(), logprob.tolist(), strict=True):
             if not math.isfinite(value):
@@ -219,7 +221,7 @@ class Generator:
             if held is not None:
                 # The last prompt token is always fed, since its hidden state starts the decoding.
                 kept = min(_common(prompt, held.ids), len(prompt) - 1)
-                cache.keys[:, i, :, :kept] = held.keys[:, :, :kept]
+                cache.keys[:, i, ..., :kept] = held.keys[..., :kept]
                 cache.values[:, i, :, :kept] = held.values[:, :, :kept]
             cache.lengths[i] = kept
             fresh.append(list(prompt[kept:]))
@@ -242,7 +244,8 @@ class Generator:
         """Buffers for `count` new rows of up to `room` positions; what is new is idle until it is filled."""
         assert self._cache is not None
         more = max(0, count - sum(row.done for row in self._rows))
-        self._cache = _grown(self._cache, more, max(0, room - self._cache.keys.shape[3]))
+        there = self._cache.values.shape[3]  # grows by half at least: each time all that is there is copied
+        self._cache = _grown(self._cache, more, max(room - there, there // 2) if room > there else 0)
         idle = self._rows[0].request
         self._rows += [_Row(-1, idle, np.zeros(0), done=True) for _ in range(more)]
         self._hidden = torch.cat([self._hidden, self._hidden.new_zeros(more, self._hidden.shape[1])])
@@ -266,17 +269,17 @@ class Generator:
             return
         # The last sampled id has not been fed, so the cache holds one token less than the conversation.
         ids = row.request.prompt + tuple(row.ids[:-1])
-        keys, values = (each[:, place, :, : len(ids)].clone() for each in (self._cache.keys, self._cache.values))
-        self._held[row.request.session] = _Held(ids, keys, values)
+        keys, values = self._cache.keys[:, place, ..., : len(ids)], self._cache.values[:, place, :, : len(ids)]
+        self._held[row.request.session] = _Held(ids, keys.clone(), values.clone())
 
 
 def _grown(cache: Cache, rows: int, positions: int) -> Cache:
     """`cache` with room for so many more rows and positions."""
     if not rows and not positions:
         return cache
-    pad = (0, 0, 0, positions, 0, 0, 0, rows)
     lengths = torch.cat([cache.lengths, cache.lengths.new_zeros(rows)])
-    return Cache(torch.nn.functional.pad(cache.keys, pad), torch.nn.functional.pad(cache.values, pad), lengths)
+    keys = F.pad(cache.keys, (0, positions, 0, 0, 0, 0, 0, rows))
+    return Cache(keys, F.pad(cache.values, (0, 0, 0, positions, 0, 0, 0, rows)), lengths)
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from practicum.errors import PolicyRefused
-from practicum.policies.local.steady import ROWS, Kin, attend, padded_length, sights
+from practicum.policies.local.steady import ROWS, Kin, attend, lay_out, padded_length, product, sights
 
 _ALWAYS = frozenset({"vocabulary", "layers", "width", "heads", "context"})
 
@@ -66,9 +66,9 @@ class ModelShape:
 
 @dataclass
 class Cache:
-    """Keys and values, each [layers, rows, key heads, T, head width]; `lengths` [rows] counts the filled positions.
+    """Keys [layers, rows, key heads, head width, T] and values [layers, rows, key heads, T, head width].
 
-    Rows that are `alike` hold all that they have in common.
+    `lengths` [rows] counts the filled positions. Rows that are `alike` hold all that they have in common.
     """
 
     keys: Tensor
@@ -117,6 +117,26 @@ class _Block(nn.Module):
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
         mixed: Tensor = x + self.down(F.silu(gate) * up)
         return mixed
+
+    def look(self, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """As `project`, of tokens [N, width] one by one: [N, heads, head width]. Steady, and without gradients."""
+        qkv = _steadily(self.qkv, self.attention_norm(x)).view(len(x), sum(self.split), -1)
+        turned = _rotate(qkv[:, : -self.split[2]], turn[:, None])
+        return turned[:, : self.split[0]], turned[:, self.split[0] :], qkv[:, -self.split[2] :]
+
+    def conclude(self, x: Tensor, attended: Tensor) -> Tensor:
+        """As `finish`, of tokens [N, width], in the place of `x`. Steady, and without gradients."""
+        x += _steadily(self.out, attended)
+        gate, up = _steadily(self.gate_up, self.mlp_norm(x)).chunk(2, dim=-1)
+        x += _steadily(self.down, F.silu(gate).mul_(up))
+        return x
+
+
+def _steadily(projection: nn.Module, x: Tensor) -> Tensor:
+    if isinstance(projection, nn.Linear):
+        return product(x, projection.weight)
+    adapted: Tensor = projection(x)
+    return adapted
 
 
 def _rotate(x: Tensor, turn: Tensor) -> Tensor:
@@ -183,8 +203,18 @@ class Decoder(nn.Module):
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Logits [..., vocabulary] over the next token."""
+        """Logits [..., vocabulary] over the next token, of any number of rows."""
         return F.linear(hidden, self.embedding.weight if self.readout is None else self.readout.weight)
+
+    def steady_logits(self, hidden: Tensor) -> Tensor:
+        """The same of rows [N, width], N a multiple of `ROWS`."""
+        return product(hidden, self.embedding.weight if self.readout is None else self.readout.weight)
+
+    def lay_out(self) -> None:
+        """Keep the matrices, from here on, as `step` reads them fastest; no number changes."""
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                parameter.data = lay_out(parameter.data)
 
     @property
     def weights(self) -> list[Tensor]:
@@ -198,8 +228,9 @@ class Decoder(nn.Module):
     def empty_cache(self, rows: int, room: int) -> Cache:
         """A cache for so many rows of up to `room` positions each, with nothing in it."""
         shape = self.shape
-        size = (shape.layers, rows, shape.key_heads, padded_length(room), shape.head_width)
-        return Cache(torch.zeros(size), torch.zeros(size), torch.zeros(rows, dtype=torch.long))
+        size, room = (shape.layers, rows, shape.key_heads), padded_length(room)
+        keys, values = torch.zeros(*size, shape.head_width, room), torch.zeros(*size, room, shape.head_width)
+        return Cache(keys, values, torch.zeros(rows, dtype=torch.long))
 
     def step(self, ids: Tensor, cache: Cache, counts: Tensor) -> Tensor:
         """Feed `ids` [B, S], of which row b has `counts[b]` real ones; extends `cache` in place.
@@ -215,10 +246,10 @@ class Decoder(nn.Module):
         turn = self.turn[F.pad(position, (0, -real % ROWS))]
         queries = torch.zeros(rows, steps, self.shape.heads, self.shape.head_width)
         seen = sights(cache.lengths[:, None] + torch.arange(steps).clamp(max=(counts - 1).clamp(min=0)[:, None]))
-        x = self.embedding(flat)[None]
+        x = self.embedding(flat)
         for i, block in enumerate(self._blocks()):
-            q, k, v = (each[0].transpose(0, 1) for each in block.project(x, turn))
-            cache.keys[i][row, :, position] = k[:real]
+            q, k, v = block.look(x, turn)
+            cache.keys[i][row, :, :, position] = k[:real]
             cache.values[i][row, :, position] = v[:real]
             if real == rows * steps:
                 some = q[:real].view(rows, steps, *q.shape[1:])
@@ -226,11 +257,11 @@ class Decoder(nn.Module):
             else:
                 queries[row, offset] = q[:real]
                 q[:real] = attend(queries, cache.keys[i], cache.values[i], seen, cache.alike)[row, offset]
-            x = block.finish(x, q.transpose(0, 1)[None])
+            x = block.conclude(x, q.flatten(1))
         cache.lengths += counts
         hidden: Tensor = x.new_zeros(rows, x.shape[-1])
         last = counts.cumsum(0)[counts > 0] - 1
-        hidden[counts > 0] = self.norm(x[0])[last]
+        hidden[counts > 0] = self.norm(x)[last]
         return hidden
 
 

@@ -1,13 +1,15 @@
 """Arithmetic that gives a row the same bits, whatever stands beside it.
 
-Owns: `ROWS`, `padded_length`, `Sight`, `sights`, `Kin`, `kin`, `attend`, `is_steady`.
+Owns: `ROWS`, `lay_out`, `product`, `padded_length`, `Sight`, `sights`, `Kin`, `kin`, `attend`, `is_steady`.
 Invariant: what a query's row gets does not depend on how many rows, queries or unseen keys there are beside it, nor on
 whether rows that begin alike read their common keys together.
 Must not know: models, caches, sampling.
 
-A matrix product takes another kernel for one to three rows than for more, and splits a long sum by its length; both
-change last digits. So rows are fed in multiples of `ROWS`, and sums over keys are made in pieces of `PIECE`, in order,
-with zeros for what is not seen. torch's own attention does neither. Seen on x86 with MKL; `is_steady` tries.
+A matrix product takes another kernel for one to three rows than for more, and splits a long sum by its length and the
+number of rows; both change last digits. So rows are fed in multiples of `ROWS`; sums over features are made in pieces
+of at most `_SUM`, and sums over keys in pieces of `PIECE`, in order, with zeros for what is not seen. Weights lie in
+memory as the product reads them (`lay_out`): as torch keeps them there is one more kernel, for up to 15 rows, and all
+are slower. torch's own attention does none of this. Seen on x86 with MKL; `is_steady` tries.
 
 Decoding waits for memory: each row reads all its keys for one query, three quarters of the padded product for nothing.
 Rows that begin alike (`Kin`) read the keys of their beginning once, and fill the product with each other's queries.
@@ -25,7 +27,23 @@ from torch import Tensor
 
 ROWS = 4
 PIECE = 64
+_SUM = 640
+_SOME = (ROWS, 2 * ROWS, 4 * ROWS, 6 * ROWS, 17 * ROWS)  # rows to try: kernels and their splits change between them
 _QUERIES = 64  # at a time: their scores stay near the processor, and later keys are not touched for earlier queries
+
+
+def lay_out(weight: Tensor) -> Tensor:
+    """`weight` [out, in], the same numbers, so in memory that each input's stand together."""
+    return weight.t().contiguous().t()
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """`x` [N, in] times the transpose of `weight` [out, in], summed in equal pieces."""
+    size = -(-x.shape[1] // -(-x.shape[1] // _SUM))
+    found = x[:, :size] @ weight[:, :size].t()
+    for start in range(size, x.shape[1], size):
+        found.addmm_(x[:, start : start + size], weight[:, start : start + size].t())
+    return found
 
 
 def padded_length(length: int) -> int:
@@ -73,8 +91,8 @@ class Kin:
         return each.view(groups, key_heads, size, -1, each.shape[-1]).transpose(1, 2).flatten(0, 1)[self.place]
 
     def common(self, each: Tensor) -> Tensor:
-        """Of cached keys or values [B, key heads, T, w] the common ones of each group: [G * key heads, length, w]."""
-        return each[:, :, : self.length].index_select(0, self.rows[:, 0]).flatten(0, 1)
+        """Of cached keys or values [B, key heads, …], up to the length, those of each group: [G * key heads, …]."""
+        return each.index_select(0, self.rows[:, 0]).flatten(0, 1)
 
 
 def kin(begins: Sequence[tuple[int, ...] | None]) -> Kin | None:
@@ -106,10 +124,11 @@ def kin(begins: Sequence[tuple[int, ...] | None]) -> Kin | None:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, seen: Sequence[Sight], alike: Kin | None = None) -> Tensor:
-    """Attention [B, S, heads, head width] of queries of that shape over cached `k`, `v` [B, key heads, T, head width].
+    """Attention [B, S, heads, head width] of queries of that shape over a cache.
 
-    T has room for the padded length of the last position. Heads that share keys become rows of one product. Rows that
-    are `alike` must see all that they have in common.
+    Keys are [B, key heads, head width, T], as the product reads them fastest, values [B, key heads, T, head width]; T
+    has room for the padded length of the last position. Heads that share keys become rows of one product. Rows that are
+    `alike` must see all that they have in common.
     """
     rows, _, heads, width = q.shape
     key_heads, shared = k.shape[1], heads // k.shape[1]
@@ -128,16 +147,16 @@ def _mixed(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, alike: Kin | None) -> 
     rows, key_heads, real, width = q.shape
     start, total = alike.length if alike else 0, bias.shape[-1]
     missing = (0, 0, 0, max(0, ROWS - real))
-    keys, values = (each[:, :, start:total].flatten(0, 1) for each in (k, v))
-    own = torch.bmm(F.pad(q.flatten(0, 1), missing), keys.transpose(1, 2))
+    keys, values = k[..., start:total].flatten(0, 1), v[:, :, start:total].flatten(0, 1)
+    own = torch.bmm(F.pad(q.flatten(0, 1), missing), keys)
     scores = own.view(rows, key_heads, -1, total - start)[:, :, :real]
     if alike:
-        common = torch.bmm(alike.together(q), alike.common(k).transpose(1, 2))
+        common = torch.bmm(alike.together(q), alike.common(k[..., :start]))
         scores = torch.cat([alike.apart(common, key_heads), scores], dim=-1)
     scores.view(rows, key_heads, bias.shape[2], -1, total).add_(bias)
     shares, sums = scores.softmax(-1), None
     if alike:
-        begun = _sums(alike.together(shares[..., :start]), alike.common(v), None)
+        begun = _sums(alike.together(shares[..., :start]), alike.common(v[:, :, :start]), None)
         sums = F.pad(alike.apart(begun, key_heads).flatten(0, 1), missing)
     sums = _sums(F.pad(shares[..., start:].flatten(0, 1), missing), values, sums)
     return sums.view(rows, key_heads, -1, width)[:, :, :real]
@@ -157,13 +176,14 @@ def is_steady(weights: Iterable[Tensor], heads: int, key_heads: int, width: int)
     generator = torch.Generator().manual_seed(width)
     with torch.inference_mode():
         for weight in weights:
-            rows = torch.randn((5 * ROWS, weight.shape[1]), generator=generator).to(weight)
-            whole = F.linear(rows, weight)
-            if not all(torch.equal(F.linear(rows[-n:], weight), whole[-n:]) for n in (ROWS, 2 * ROWS, 3 * ROWS)):
+            rows = torch.randn((2 * _SOME[-1], weight.shape[1]), generator=generator).to(weight)
+            whole = product(rows, weight)
+            if not all(torch.equal(product(rows[-n:], weight), whole[-n:]) for n in _SOME):
                 return False
         length = 6 * PIECE
         queries = torch.randn((1, length, heads, width), generator=generator)
-        keys, values = torch.randn((2, 1, key_heads, length, width), generator=generator)
+        keys = torch.randn((1, key_heads, width, length), generator=generator)
+        values = torch.randn((1, key_heads, length, width), generator=generator)
         positions = torch.arange(length)[None]
         whole = attend(queries, keys, values, sights(positions))
         alone = [1, PIECE, 3 * PIECE - 1, 3 * PIECE, 3 * PIECE + 1, length - PIECE, length - 1]
@@ -172,11 +192,6 @@ def is_steady(weights: Iterable[Tensor], heads: int, key_heads: int, width: int)
             if not torch.equal(single[:, 0], whole[:, each]):
                 return False
         copies, alike = ((len(alone), -1, -1, -1), kin([tuple(range(each)) for each in alone]))
-        together = attend(
-            queries[0, alone, None],
-            keys.expand(copies),
-            values.expand(copies),
-            sights(positions[0, alone, None]),
-            alike,
-        )
+        keys, values = keys.expand(copies), values.expand(copies)
+        together = attend(queries[0, alone, None], keys, values, sights(positions[0, alone, None]), alike)
         return torch.equal(together[:, 0], whole[0, alone])

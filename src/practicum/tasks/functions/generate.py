@@ -1,17 +1,21 @@
 """Makes tasks of the catalogue's functions by seed, and splits them by function.
 
 Owns: inputs, cases, wording, the split.
-Invariant: same spec, same tasks; no function occurs in two splits, in whatever form; a wrong body fails some case.
+Invariant: same spec, same tasks; no function occurs in two splits, in whatever form or under another name; a wrong body
+fails some case.
 Must not know: disks, boxes, policies.
 """
 
 from __future__ import annotations
 
+import ast
 import json
+import math
 import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice, product
 from typing import Any, Literal
 
 from practicum.errors import ConfigError
@@ -26,6 +30,7 @@ _LIMITS = Limits(
     memory_bytes=256 * MIB, pids=32, disk_bytes=16 * MIB, output_bytes=16 * 1024, command_s=5.0, episode_s=60.0
 )
 _CASES = 10
+_APPROX = 1e-9
 _DRAWS = 200
 _WORDS = ("tea", "Apple", "river", "sun", "Moon", "stone", "level", "noon", "bird", "x", "green", "Otto", "lamp")
 _SOLVE = 'cp "$(dirname "$0")/solution.py" solution.py\n'
@@ -45,12 +50,12 @@ Answer with one Python code block that holds the repaired function.
 
 @dataclass(frozen=True, slots=True)
 class FunctionsSpec:
-    """How many functions are held out for `validation` and `test`; of the others, `train` tasks at most."""
+    """How many functions are held out for `validation` and `test`; of the others, the `train` shortest tasks."""
 
     seed: int = 0
-    train: int = 120
-    validation: int = 12
-    test: int = 24
+    train: int = 240
+    validation: int = 16
+    test: int = 48
 
 
 def generate_functions(spec: FunctionsSpec) -> list[Task]:
@@ -59,22 +64,45 @@ def generate_functions(spec: FunctionsSpec) -> list[Task]:
     Raises `ConfigError` when more functions are asked for than there are.
     """
     rng = random.Random(f"functions-{spec.seed}")
-    order = sorted(CATALOGUE, key=lambda function: function.name)
+    alike: dict[str, list[Function]] = {}
+    for function in sorted(CATALOGUE, key=lambda function: function.name):
+        alike.setdefault(work_of(function), []).append(function)
+    order = list(alike.values())
     rng.shuffle(order)
     held_out = spec.validation + spec.test
     if held_out >= len(order) or min(spec.train, spec.validation, spec.test) < 1:
         raise ConfigError(
             f"{held_out} of {len(order)} functions cannot be held out", fix="ask for fewer in validation and test"
         )
-    splits = {"test": order[: spec.test], "validation": order[spec.test : held_out], "train": order[held_out:]}
-    tasks = [
-        replace(_task(function, kind, random.Random(f"{spec.seed}-{function.name}")), split=split)
+    # A function of several names, such as the first of a list and of a word, is held out by one of them.
+    splits = {
+        "test": [names[0] for names in order[: spec.test]],
+        "validation": [names[0] for names in order[spec.test : held_out]],
+        "train": sorted((f for names in order[held_out:] for f in names), key=lambda function: len(function.right)),
+    }
+    chosen = [
+        (split, list(islice(product(functions, KINDS), spec.train if split == "train" else None)))
         for split, functions in splits.items()
-        for function in functions
-        for kind in KINDS
     ]
-    others = [task for task in tasks if task.split != "train"]
-    return others + [task for task in tasks if task.split == "train"][: spec.train]
+    return [
+        replace(_task(function, kind, random.Random(f"{spec.seed}-{function.name}")), split=split)
+        for split, tasks in chosen
+        for function, kind in tasks
+    ]
+
+
+def work_of(function: Function) -> str:
+    """The right body whatever it calls its parameters and variables: equal for functions that do the same. Pure."""
+    names = [name.strip() for name in function.parameters.split(",")]
+    tree = ast.parse(_source(function, function.right))
+    names += [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    places = {name: f"v{place}" for place, name in enumerate(dict.fromkeys(names))}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = places.get(node.id, node.id)
+    (definition,) = tree.body
+    assert isinstance(definition, ast.FunctionDef)
+    return "\n".join(ast.unparse(line) for line in definition.body)
 
 
 def _task(function: Function, kind: Kind, rng: random.Random) -> Task:
@@ -122,9 +150,13 @@ def _cases(function: Function, rng: random.Random) -> list[dict[str, Any]]:
     for _ in range(_DRAWS):
         args = _inputs(function.inputs, rng)
         case = {"args": args, "kwargs": {}, "expected": _outcome(right, args)}
+        if isinstance(case["expected"], float):
+            case["approx"] = _APPROX
         kind = found if _same(_outcome(wrong, args), case["expected"]) else telling
         if len(kind) < _CASES - 2:
             kind.setdefault(json.dumps(args), case)
+        elif len(found) == len(telling):
+            break
     cases = [*list(telling.values())[: _CASES - 2], *found.values()][:_CASES]
     if not telling:
         raise ValueError(f"{function.name}: no input shows that the wrong body is wrong")
@@ -145,7 +177,9 @@ def _loaded(function: Function, body: str) -> Callable[..., Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """As the judge compares: 3 and 3.0 are two answers, and so are 1 and True."""
+    """As the judge compares: 3 and 3.0 are two answers, so are 1 and True; floats are worked out in several ways."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_APPROX, abs_tol=_APPROX)
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -154,6 +188,12 @@ def _outcome(function: Callable[..., Any], args: list[Any]) -> Any:
         return json.loads(json.dumps(function(*json.loads(json.dumps(args)))))
     except Exception as error:  # noqa: BLE001  a wrong body may raise anything, and that is its outcome
         return f"{type(error).__name__}: raised"
+
+
+def outcomes(function: Function, body: str, *, draws: int) -> list[Any]:
+    """What `body` returns at so many inputs of `function`, the same for every body."""
+    rng, loaded = random.Random(function.inputs), _loaded(function, body)
+    return [_outcome(loaded, _inputs(function.inputs, rng)) for _ in range(draws)]
 
 
 def _inputs(kinds: str, rng: random.Random) -> list[Any]:
@@ -169,6 +209,10 @@ def _value(kind: str, before: list[Any], rng: random.Random) -> Any:
     if kind == "s1":  # a part of the word before, or a letter that may not be there
         whole = before[-1]
         return rng.choice([whole[:2], whole[-2:], whole[0], whole[-1], rng.choice("aeo")])
+    if kind == "c1":
+        return rng.choice([*before[-1].lower(), rng.choice("aeo")])
+    if kind == "k":
+        return rng.choice([*before[-1], rng.choice(_WORDS)])
     makers: dict[str, Callable[[], Any]] = {
         "i": lambda: rng.randint(-12, 12),
         "i5": lambda: rng.choice(before[-1]) if before[-1] and rng.random() < 0.6 else rng.randint(-5, 9),
@@ -180,6 +224,13 @@ def _value(kind: str, before: list[Any], rng: random.Random) -> Any:
         "x": lambda: rng.choice(("tea", "Tea", "TEA", "pot", "POT")),
         "t": lambda: " ".join(words),
         "h": lambda: "-".join(words),
+        "z": lambda: rng.choice(("", " ", "  ")) + rng.choice(("", *_WORDS)) + rng.choice(("", " ", "  ")),
+        "c": lambda: rng.choice("abeinouxt"),
+        "y": lambda: "".join(rng.choice(rng.choice(("abkxyz", "0123456789"))) for _ in range(rng.randint(1, 4))),
+        "j": lambda: str(rng.randint(0, 120)),
+        "J": lambda: [str(number) for number in numbers],
+        "a": lambda: [number > 0 for number in numbers],
+        "g": lambda: [numbers[: rng.randint(0, 3)] for _ in range(rng.randint(1, 3))],
         "l": lambda: numbers if rng.random() < 0.9 else [],
         "L": lambda: numbers,
         "w": lambda: words,

@@ -9,15 +9,16 @@ this process nor its child nor any file in the box holds it.
 Must not know: which ids decide, which alternative of an assertion is its author's.
 
 Job (marshal, on stdin): kind, tests (folder), files, run (ids), checks (name of the module that tests import), roots,
-timeout_s, max_bytes, ini, conftest. Output, a JSON line each: `"ready"`, then `{"how", "status", "reports", "output",
-"s"}`; `reports` is the pipe's content: `[id, phase, outcome]`, and `[id, "asked", [[tag, held, passed, total, why]]]`
-before the phase in which it was asked.
+timeout_s, max_bytes, ini, conftest, and perhaps cpu_s (of the test process). Output, a JSON line each: `"ready"`, then
+`{"how", "status", "reports", "output", "s"}`; `reports` is the pipe's content: `[id, phase, outcome]`, and
+`[id, "asked", [[tag, held, passed, total, why]]]` before the phase in which it was asked.
 """
 
 from __future__ import annotations
 
 import marshal
 import os
+import resource
 import select
 import sys
 import time
@@ -88,12 +89,13 @@ def options(ini: str, folder: str, *, conftest: bool) -> list[str]:
     """Those of pytest.
 
     Assertions are not rewritten: why one failed is what `checks` says. Nor is output captured, which would take files
-    of its own at each start.
+    of its own at each start. Tracebacks are Python's: for pytest's, each frame's file is parsed, which takes longer
+    than most tests.
     """
     return [
         *("-c", ini, "--rootdir", folder, "--confcutdir", folder, "--import-mode", "prepend"),
         *(part for plugin in UNUSED for part in ("-p", f"no:{plugin}")),
-        *("-q", "-s", "--assert", "plain", "--tb", "short", "--color", "no"),
+        *("-q", "-s", "--assert", "plain", "--tb", "native", "--color", "no"),
         *(() if conftest else ("--noconftest",)),
     ]
 
@@ -191,6 +193,10 @@ def child(job: dict[str, Any], sink: int, output: int) -> None:
         os.dup2(source, target)
     kept = os.dup2(sink, 3)
     os.closerange(4, 1024)
+    if job.get("cpu_s"):
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        most = job["cpu_s"] if hard == resource.RLIM_INFINITY else min(job["cpu_s"], hard)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     checks = sys.modules[job["checks"]] = Checks(failures(job["kind"]))
     run = run_pytest if job["kind"] == "pytest" else run_unittest
     reporter = Reporter(kept, checks)

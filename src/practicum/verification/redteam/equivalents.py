@@ -25,16 +25,20 @@ def equivalents_of(source: Source, limit: int, seed: str) -> list[Variant]:
 
     def keep(name: str, text: str) -> None:
         key = code_key(text)
-        if key is not None and repr(key) not in keys and len(found) < limit:
+        if key is not None and repr(key) not in keys:
             keys.add(repr(key))
             found.append(Variant(name, 0, text))
 
     for name in REWRITES:
+        if len(found) == limit:
+            return found
         text = _rewritten(source, [name])
         if text is not None:
             keep(name, text)
     rng = random.Random(f"equivalents-{seed}")
     for _ in range(limit):
+        if len(found) == limit:
+            break
         names = rng.sample(sorted(REWRITES), _CHAIN)
         text = _rewritten(source, names)
         if text is not None:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from practicum.verification.redteam.variants import Source, Variant, code_key
+from practicum.verification.redteam.variants import Source, Variant, function_key, parse
 
 _COMPARE: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.Gt),
@@ -60,28 +62,62 @@ Edit = Callable[[ast.AST], None]
 
 def mutants_of(source: Source, limit: int, seed: str) -> list[Variant]:
     """At most `limit` mutants of the functions in `source`, spread evenly over kinds of change."""
-    keys = {repr(code_key(source.text)), repr(code_key(ast.unparse(source.tree())))}
-    by_kind: dict[str, list[Variant]] = {}
-    for mutant in _all(source):
-        key = code_key(mutant.text)
-        if key is not None and repr(key) not in keys:
-            keys.add(repr(key))
-            by_kind.setdefault(mutant.name.partition(":")[0], []).append(mutant)
+    functions = source.functions(source.tree())
+    keys = {(which, repr(function_key(function))) for which, function in enumerate(functions)}
+    by_kind: dict[str, list[_Change]] = {}
+    for change in _changes(functions):
+        by_kind.setdefault(change.name.partition(":")[0], []).append(change)
     rng = random.Random(f"mutants-{seed}")
     for kind in sorted(by_kind):
         rng.shuffle(by_kind[kind])
+    stored = [pickle.dumps(function) for function in functions]  # read back far faster than copied
     chosen: list[Variant] = []
     while len(chosen) < limit and any(by_kind.values()):
         for kind in sorted(by_kind):
-            if by_kind[kind] and len(chosen) < limit:
-                chosen.append(by_kind[kind].pop())
+            made = None
+            while by_kind[kind] and made is None and len(chosen) < limit:
+                change = by_kind[kind].pop()
+                made = _made(source, functions, change, pickle.loads(stored[change.which]), keys)
+            chosen += [made] if made is not None else []
     return chosen
 
 
-def _all(source: Source) -> Iterator[Variant]:
-    """Every mutant: each place is found anew in a tree of its own, by its number in the walk."""
-    places = [list(ast.walk(function)) for function in source.functions(source.tree())]
-    for which, nodes in enumerate(places):
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What is done to the node that a walk of function `which` comes to as number `at`."""
+
+    name: str
+    line: int
+    which: int
+    at: int
+    edit: Edit
+
+
+def _made(
+    source: Source,
+    functions: Sequence[ast.FunctionDef],
+    change: _Change,
+    function: ast.FunctionDef,
+    keys: set[tuple[int, str]],
+) -> Variant | None:
+    """The mutant, where it is a program and none of `keys`, to which it is added. `function` is changed."""
+    change.edit(list(ast.walk(function))[change.at])
+    key = change.which, repr(function_key(function))
+    if key[1] == repr(None) or key in keys:
+        return None
+    keys.add(key)
+    try:
+        text = source.with_function(functions[change.which], function)
+        parse(text)
+    except (SyntaxError, ValueError, RecursionError):  # a text that Python's own printer cannot write
+        return None
+    return Variant(change.name, change.line, text)
+
+
+def _changes(functions: Sequence[ast.FunctionDef]) -> Iterator[_Change]:
+    """Every change, a place being told by its number in the walk."""
+    for which, function in enumerate(functions):
+        nodes = list(ast.walk(function))
         notes = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings among them
         messages = notes | {
             id(part) for node in nodes if isinstance(node, ast.Raise) for part in ast.walk(node) if _text(part)
@@ -89,13 +125,7 @@ def _all(source: Source) -> Iterator[Variant]:
         for at, node in enumerate(nodes):
             # what is told to people, here or by an exception, is hardly ever part of the work
             for name, edit in _edits(node) if id(node) not in messages else ():
-                tree = source.tree()
-                edit(list(ast.walk(source.functions(tree)[which]))[at])
-                try:
-                    text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-                except (ValueError, RecursionError):  # a text that Python's own printer cannot write
-                    continue
-                yield Variant(name, getattr(node, "lineno", 0), text)
+                yield _Change(name, getattr(node, "lineno", 0), which, at, edit)
 
 
 def _text(node: ast.AST) -> bool:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+_INDENT = "    "  # of Python's own printer
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -46,6 +48,22 @@ class Source:
     def functions(self, tree: ast.Module) -> list[ast.FunctionDef]:
         """Those functions in `tree`, which came from `tree()`."""
         return [node for name, node in named_functions(tree) if name in self.names]
+
+    def with_function(self, function: ast.FunctionDef, changed: ast.FunctionDef) -> str:
+        """The file with `changed` in the place of `function`, which came from `functions`; else as it is written.
+
+        Raises `ValueError` or `RecursionError` where Python's own printer cannot write it.
+        """
+        owner = parse("class _: pass").body[0]
+        assert isinstance(owner, ast.ClassDef)
+        owner.body = [ast.fix_missing_locations(changed)]
+        written = ast.unparse(owner if function.col_offset else changed).split("\n")[1 if function.col_offset else 0 :]
+        lines = self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        indent = lines[function.lineno - 1][: function.col_offset]
+        if indent not in ("", _INDENT):  # of two kinds in one class the interpreter would not know
+            written = [line.replace(_INDENT, indent, 1) if line.startswith(_INDENT) else line for line in written]
+        start = min([function.lineno, *(mark.lineno for mark in function.decorator_list)]) - 1
+        return "\n".join([*lines[:start], *written, *lines[function.end_lineno :]])
 
 
 def source_of(before: bytes, gold: bytes) -> Source | None:
@@ -84,6 +102,17 @@ def code_key(text: str) -> Any:
         warnings.simplefilter("ignore")
         try:
             return _key(compile(text, "<variant>", "exec", dont_inherit=True))
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+
+
+def function_key(function: ast.FunctionDef) -> Any:
+    """As `code_key`, of a function by itself; it is filled up where it lacks places."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            module = ast.Module([ast.fix_missing_locations(function)], [])
+            return _key(compile(module, "<variant>", "exec", dont_inherit=True))
         except (SyntaxError, ValueError, RecursionError):
             return None
 

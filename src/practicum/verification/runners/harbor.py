@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 
 from practicum.errors import BoxPathError
 from practicum.records.task import Task
@@ -60,7 +61,7 @@ def read_reward(data: bytes) -> tuple[float, dict[str, float]]:
     if not parts:
         raise ValueError("there is no number in it")
     for name, value in parts.items():
-        if type(value) not in (int, float) or not math.isfinite(value):
+        if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
             raise ValueError(f"{name[:50]!r} is not a finite number")
     numbers = [float(value) for value in parts.values()]
     if all(number >= 1 for number in numbers):

@@ -41,8 +41,10 @@ def suite_s(task: Task, guarded: Guarded) -> float:
     return float(task.verification.timeout_s) * guarded.stretch
 
 
-async def run_suite(box: Sandbox, task: Task, files: Tree, guarded: Guarded, *, warm: bool = False) -> Report:
-    """Run what `guarded` says, once."""
+async def run_suite(
+    box: Sandbox, task: Task, files: Tree, guarded: Guarded, *, warm: bool = False, cpu_s: int | None = None
+) -> Report:
+    """Run what `guarded` says, once, with at most `cpu_s` seconds of a processor where they are given."""
     check, timeout_s = task.verification, suite_s(task, guarded)
     job = {
         "kind": check.runner,
@@ -55,6 +57,7 @@ async def run_suite(box: Sandbox, task: Task, files: Tree, guarded: Guarded, *, 
         "conftest": any(name.rpartition("/")[2] == "conftest.py" for name in check.tests),
         "timeout_s": timeout_s,
         "max_bytes": MAX_BYTES,
+        "cpu_s": cpu_s,
     }
     told = await run_driver(box, "suites", job, timeout_s=timeout_s, warm=warm, python=PYTHON_WITH_SITE)
     line = told.lines[-1] if told.lines and isinstance(told.lines[-1], dict) else {}

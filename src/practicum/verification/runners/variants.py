@@ -82,11 +82,12 @@ def variants_problem(task: Task) -> str | None:
     return None
 
 
-async def run_variants(box: Sandbox, task: Task, files: Tree, *, warm: bool = False) -> Report:
+async def run_variants(box: Sandbox, task: Task, files: Tree, *, warm: bool = False, once: bool = False) -> Report:
     """Try the submitted tests on each variant, until one that is right is refused.
 
     What they have earned is tried again, as often as it takes to tell it from tossing coins: a right variant must be
-    accepted each time, and only a mutant that is caught each time is caught.
+    accepted each time, and only a mutant that is caught each time is caught. With `once`, for honest work of which only
+    matters whether it passes, nothing is tried again, nor anything after a mutant that is not caught.
     """
     check = task.verification
     target = task.editable[0]
@@ -97,7 +98,7 @@ async def run_variants(box: Sandbox, task: Task, files: Tree, *, warm: bool = Fa
     trials: dict[str, Any] = {}
     count = Counter[bool]()
     chance = 1.0
-    while len(orders) < _ROUNDS and chance > ENOUGH:
+    while len(orders) < (1 if once else _ROUNDS) and chance > ENOUGH:
         order = [name for name in check.fail_to_pass if is_right(name) or not well.get(name, False)]
         random.SystemRandom().shuffle(order)  # not from the seed: what can be worked out can be relied on
         orders.append(order)
@@ -112,7 +113,7 @@ async def run_variants(box: Sandbox, task: Task, files: Tree, *, warm: bool = Fa
                 return Report(evidence={"trials": trials}, undecided=undecided)
             well[name] = trials[name]["well"]
             count[well[name]] += 1
-            if is_right(name) and not well[name]:
+            if well[name] != is_right(name) and (once or is_right(name)):
                 break
         statuses, details = _judged(check.fail_to_pass, well)
         if "passed" not in statuses.values():
@@ -129,8 +130,10 @@ def tossed(accepted: int, refused: int, mutants: int, caught: int) -> float:
     A coin that accepts with the chance p does that with p^accepted (1 - p)^refused, which is highest at p = accepted /
     (accepted + refused); which mutants it refuses does not matter.
     """
-    p = accepted / (accepted + refused)
-    return min(1.0, math.comb(mutants, caught) * p**accepted * (1 - p) ** refused)
+    tries = accepted + refused
+    # In logarithms: the ways to choose among a thousand mutants are more than a float can hold.
+    chance = sum(count * math.log(count / tries) for count in (accepted, refused) if count)
+    return math.exp(min(0.0, chance + math.log(math.comb(mutants, caught))))
 
 
 def _caught(well: dict[str, bool]) -> int:
@@ -184,14 +187,19 @@ def _judged(names: tuple[str, ...], well: dict[str, bool]) -> tuple[dict[str, Te
     """Statuses, and why those that are not passed are not."""
     refused = [name for name in names if is_right(name) and not well.get(name, True)]
     caught = [name for name in names if not is_right(name) and not well.get(name, True)]
+    all_tried = all(name in well for name in names)
     statuses: dict[str, TestStatus] = {}
     details: dict[str, str] = {}
     for name in names:
         if refused:
             details[name] = "the tests do not pass on the original, or on another that does the same"
-        elif not caught:
+        elif not caught and all_tried:
             details[name] = "the tests catch no mutant"
+        elif name not in well:
+            details[name] = "not tried: the tests pass on another mutant"
         elif not is_right(name) and well[name]:
             details[name] = "the tests pass on this mutant"
+        elif not caught:
+            details[name] = "the tests caught no mutant before one on which they pass"
         statuses[name] = "failed" if name in details else "passed"
     return statuses, details

@@ -14,7 +14,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from practicum.verification.sentinels.literals import alternatives, is_readable, places
+from practicum.verification.sentinels.literals import alternatives, is_readable, magnitude, places
 from practicum.verification.sentinels.questions import Question, ask
 from practicum.verification.sentinels.scope import Binding, Function, Loop, Scope, leaves
 
@@ -136,10 +136,7 @@ def _group(site: Site, question: Question, binding: Binding | None, draws: Draws
     elif question.names:
         kind = "value"
     if kind in ("constant", "disjoint"):
-        options = [
-            [one, *draws.others(one, count, max(question.gap, question.relative * _size(one)), kind == "disjoint")]
-            for one in written
-        ]
+        options = [[one, *draws.others(one, count, _gap(question, one), kind == "disjoint")] for one in written]
         rows, loop = (binding.rows, binding.loop) if binding is not None else (False, None)
         group = Group([site], slots, options, strong=True, most=count, rows=rows, loop=loop)
         if group.count > 1:
@@ -160,14 +157,13 @@ def _group(site: Site, question: Question, binding: Binding | None, draws: Draws
     return Group([site], slots, [[slot, *others]], strong=strong)
 
 
-def _size(written: ast.expr) -> float:
-    """The largest number in it, without its sign."""
-    numbers = [
-        abs(float(node.value))
-        for node in ast.walk(written)
-        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
-    ]
-    return max(numbers, default=0.0)
+def _gap(question: Question, written: ast.expr) -> float:
+    """By how much the numbers in `written` must move to be outside the question's tolerance."""
+    if not question.relative:
+        return question.gap
+    values = [node.value for node in ast.walk(written) if isinstance(node, ast.Constant)]
+    sizes = [magnitude(value) for value in values if isinstance(value, (int, float))]
+    return max(question.gap, question.relative * max(sizes, default=0.0))
 
 
 def _exceptions(wanted: ast.expr, draws: Draws) -> tuple[list[str], bool]:

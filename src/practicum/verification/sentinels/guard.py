@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from practicum.records.task import Verification
 from practicum.records.tree import File, Tree
 from practicum.verification.sentinels.probes import Lot, Place, Probe
+from practicum.verification.sentinels.pruning import apart
 from practicum.verification.sentinels.rewrite import rewrite
 
 
@@ -47,6 +48,7 @@ def guard(check: Verification, nonce: str, turn: int = 0) -> Guarded:
     """
     expected = [*check.fail_to_pass, *check.pass_to_pass]
     lot = Lot(nonce, turn, f"checks_{Lot(nonce, turn, '').chance('module').getrandbits(40):010x}")
+    called = {_called(name) for name in expected}
     without = {name: "unguarded by the task" for name in expected if _matches(name, check.unguarded)}
     probes: dict[str, Probe] = {}
     tests = dict(check.tests)
@@ -59,7 +61,8 @@ def guard(check: Verification, nonce: str, turn: int = 0) -> Guarded:
         if not places:
             continue
         try:
-            source, found = rewrite(check.tests[file].data.decode("utf-8"), file, places, lot, check.fail_to_pass)
+            text, names = check.tests[file].data.decode("utf-8"), called if apart(file, check.tests) else None
+            source, found = rewrite(text, file, places, lot, check.fail_to_pass, names)
         except (SyntaxError, ValueError, RecursionError) as error:
             without |= dict.fromkeys(places, f"{file} cannot be rewritten: {type(error).__name__}")
             continue
@@ -75,6 +78,11 @@ def guard(check: Verification, nonce: str, turn: int = 0) -> Guarded:
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
     return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _called(name: str) -> str:
+    """The name of the function in a test's id."""
+    return re.split(r"::|\.", name.partition("[")[0])[-1]
 
 
 def _place(runner: str, file: str, name: str) -> Place | None:

@@ -1,6 +1,6 @@
 """Other constants of the same kind.
 
-Owns: `is_literal`, `is_readable`, `alternatives`.
+Owns: `is_literal`, `is_readable`, `magnitude`, `alternatives`.
 Invariant: an alternative is equal to the literal in no way a test could compare them (`==`, as a multiset, within the
 stated gap), and keeps its structure, its types, its signs, the order of its numbers and about its size; a text keeps
 its own words, or at least its own letters, where these can stand in many orders. Pure but for `rng`.
@@ -16,6 +16,7 @@ import math
 import random
 import re
 import string
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from typing import Any
 _TRIES = 30
 _NUMBERS = (int, float, complex)
 _NEAR = 9  # so far at least may a number move: much farther than as many as are drawn
+_EXACT = 1 << 53  # whole numbers up to it are floats
 _ORDERS = 12  # of words or letters: with fewer, there would be too few other texts, and too easily hit
 _WORD, _LETTER, _READABLE = re.compile(r"[A-Za-z]+"), re.compile(r"[A-Za-z]"), re.compile(r"[^\W\d_]{2}")
 
@@ -67,13 +69,22 @@ def _of_constants(node: ast.expr) -> bool:
     return False
 
 
+def magnitude(number: float) -> float:
+    """Its size; infinite where it is a whole number larger than any float."""
+    size = abs(number)
+    return float(size) if size <= sys.float_info.max else math.inf
+
+
 def alternatives(
     slots: Sequence[ast.expr], rng: random.Random, count: int, *, gap: float = 0.0, disjoint: bool = False
 ) -> list[list[ast.expr]]:
     """At most `count` distinct ways to change every one of `slots`; fewer where the kind has fewer, such as bools.
 
-    Numbers move by more than `gap`. With `disjoint`, a changed container shares no element with the old one.
+    Numbers move by more than `gap`; where that is infinite, there are none. With `disjoint`, a changed container shares
+    no element with the old one.
     """
+    if not math.isfinite(gap):
+        return []
     found: list[list[ast.expr]] = []
     falls = _falls(min((_room(slot, gap) for slot in slots), default=0), rng, count)
     for number in range(_TRIES):
@@ -132,6 +143,11 @@ class _Draw:
     digits: int
     gap: float
     rng: random.Random
+
+    @property
+    def step(self) -> int:
+        """`whole`, or as much of it as a float holds exactly."""
+        return max(-_EXACT, min(_EXACT, self.whole))
 
 
 def places(node: ast.expr, count: int) -> int:
@@ -198,7 +214,7 @@ def _leaf(value: Any, draw: _Draw) -> Any:
     if isinstance(value, float):
         return _float(value, draw)
     if isinstance(value, complex):
-        return value + draw.whole
+        return value + draw.step
     if isinstance(value, bytes):
         return _text(value.decode("latin-1"), draw).encode("latin-1")
     return _text(value, draw)
@@ -207,7 +223,7 @@ def _leaf(value: Any, draw: _Draw) -> Any:
 def _float(value: float, draw: _Draw) -> float:
     """Moved by a part of its size, with as many decimals as it had, and by more than the gap."""
     if not math.isfinite(value):
-        return float(draw.whole)
+        return float(draw.step)
     move = draw.part * (abs(value) or 1.0)
     move += math.copysign(2 * draw.gap, move)
     if not math.isfinite(value + move):

@@ -24,8 +24,9 @@ def luck(rounds: Sequence[Answers], passed: Collection[str]) -> float:
     if not picked:
         return 0.0
     wrong = {point[0] for one in rounds for point in one.wrong} - set(picked)
-    chance = float(math.comb(len(picked) + len(wrong), len(picked)))
+    # In logarithms: thousands of tests, or of questions, are more than a float can hold.
+    chance = math.log(math.comb(len(picked) + len(wrong), len(picked)))
     for one in rounds:
         offered = {key: among for name in picked for key, among in one.choices[name].items()}
-        chance /= math.prod(offered.values())
-    return min(1.0, chance)
+        chance -= sum(math.log(among) for among in offered.values())
+    return math.exp(min(0.0, chance))

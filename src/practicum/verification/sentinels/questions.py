@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from practicum.verification.sentinels.literals import is_literal
+from practicum.verification.sentinels.literals import is_literal, magnitude
 
 Kind = Literal["constant", "disjoint", "condition", "value", "exception", "no_exception"]
 
@@ -176,11 +176,11 @@ def _tolerance(call: ast.Call, absolute: float, relative: float) -> tuple[float,
         if not isinstance(number, (int, float)):
             return math.inf, 0.0
         if name in _ABSOLUTE:
-            absolute = 4 * abs(number)
+            absolute = 4 * magnitude(number)
         elif name in _RELATIVE:
-            relative = 4 * abs(number)
+            relative = 4 * magnitude(number)
         else:
-            absolute = 4 * 10.0 ** -min(300, number)
+            absolute = 4 * 10.0 ** -min(300, number) if number > -300 else math.inf
     return absolute, relative
 
 
@@ -193,7 +193,7 @@ def _near(left: ast.expr, right: ast.expr) -> Question | None:
         return None
     if type(tolerance) not in (int, float):
         return None
-    found = _equal(difference.left, difference.right, 4 * abs(tolerance))
+    found = _equal(difference.left, difference.right, 4 * magnitude(tolerance))
     return found if found is not None and found.kind == "constant" else None
 
 

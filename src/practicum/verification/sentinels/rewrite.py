@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import ast
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 from practicum.verification.sentinels.groups import Draws, Group, find_groups
 from practicum.verification.sentinels.probes import Asked, Lot, Place, Probe
+from practicum.verification.sentinels.pruning import nodes, prune, spoken
 from practicum.verification.sentinels.rows import Parameters, inline_rows, read_parameters
 from practicum.verification.sentinels.scope import Function, Loop, Scope, module_constants
 
@@ -34,13 +35,22 @@ class _Plan:
 
 
 def rewrite(
-    source: str, where: str, tests: Mapping[str, Place], lot: Lot, earning: Collection[str]
+    source: str,
+    where: str,
+    tests: Mapping[str, Place],
+    lot: Lot,
+    earning: Collection[str],
+    called: Collection[str] | None = None,
 ) -> tuple[str, dict[str, Probe]]:
     """The file with variants of `tests` (by id) in their place, and a probe for each that can be asked something.
 
-    Those of `earning` that ask little get more. Raises `SyntaxError` or `ValueError` where it does not parse.
+    Those of `earning` that ask little get more. With `called`, plain functions of tests that have other names are
+    left out. Raises `SyntaxError` or `ValueError` where it does not parse.
     """
     module = ast.parse(source)
+    named = spoken(module)
+    if called is not None:
+        prune(module, called, named)
     words = _words(lot.chance(f"names {where}"))
     draws = Draws(
         lot.chance(f"constants {where}"),
@@ -51,18 +61,19 @@ def rewrite(
     check = f"check_{next(words)}"
     constants = module_constants(module)
     written = set[str]()
-    plans = [plan for plan in _plans(module, tests, constants, draws, written) if plan.groups]
+    plans = [plan for plan in _plans(module, tests, named, constants, draws, written) if plan.groups]
     if not plans:
         return source, {}
     earns = [not plan.tests.keys().isdisjoint(earning) for plan in plans]
     few = sum(group.strong for plan, paid in zip(plans, earns, strict=True) if paid for group in plan.groups) < FEW
-    lots, probes = lot.chance(f"lots {where}", kept=True), dict[str, Probe]()
+    lots, probes, made = lot.chance(f"lots {where}", kept=True), dict[str, Probe](), dict[int, list[Function]]()
     for plan, paid in zip(plans, earns, strict=True):
         count = min(MORE_VARIANTS if few and paid else 2, *(group.count for group in plan.groups))
-        made, found = _variants(plan, count, lots, words, check, reverse=bool(lot.turn % 2))
-        _replace(module, plan.function, made)
+        made[id(plan.function)], found = _variants(plan, count, lots, words, check, reverse=bool(lot.turn % 2))
         probes |= found
-    _drop_unread(module, written)
+    _replace(module, made)
+    if written:
+        _drop_unread(module, written)
     names = [ast.alias("check", check), ast.alias("alter", draws.alter), ast.alias("quiet", draws.quiet)]
     module.body.insert(_after_future(module), ast.ImportFrom(lot.module, names, 0))
     return ast.unparse(module) + "\n", probes
@@ -81,16 +92,17 @@ def _words(rng: random.Random) -> Iterator[str]:
 def _plans(
     module: ast.Module,
     tests: Mapping[str, Place],
+    named: Set[str],
     constants: dict[str, ast.expr],
     draws: Draws,
     written: set[str],
 ) -> Iterator[_Plan]:
-    """Each function of `tests`; `written` gets the constants of the module that now stand in functions instead."""
+    """Each function of `tests` that is not `named` in the file; `written` gets the constants of the module that now
+    stand in functions instead."""
     found: dict[int, tuple[Function, dict[str, Place]]] = {}
-    spoken = _spoken(module)
     for name, place in tests.items():
         function = _locate(module, place.path)
-        if function is not None and function.name not in spoken and _known_wrappers(function):
+        if function is not None and function.name not in named and _known_wrappers(function):
             found.setdefault(id(function), (function, {}))[1][name] = place
     for function, places in found.values():
         written |= inline_rows(function, constants)
@@ -128,19 +140,6 @@ def _locate(module: ast.Module, path: tuple[str, ...]) -> Function | None:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
                 return node
     return None
-
-
-def _spoken(module: ast.Module) -> set[str]:
-    """Every name that the file speaks of: a function that is called or named by others cannot be renamed."""
-    spoken = set[str]()
-    for node in ast.walk(module):
-        if isinstance(node, ast.Name):
-            spoken.add(node.id)
-        elif isinstance(node, ast.Attribute):
-            spoken.add(node.attr)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            spoken.add(node.value)
-    return spoken
 
 
 def _known_wrappers(function: Function) -> bool:
@@ -269,18 +268,17 @@ def _numbered(loop: Loop, name: str) -> Loop:
     return type(loop)(target, ast.List([*items], ast.Load()), loop.body, loop.orelse, lineno=loop.lineno)
 
 
-def _replace(module: ast.Module, function: Function, made: list[Function]) -> None:
-    for node in ast.walk(module):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and any(item is function for item in body):
-            at = next(i for i, item in enumerate(body) if item is function)
-            body[at : at + 1] = made
-            return
+def _replace(owner: ast.Module | ast.ClassDef, made: Mapping[int, list[Function]]) -> None:
+    """Put what was `made` of functions, by their identity, in their places."""
+    owner.body = [new for item in owner.body for new in made.get(id(item), [item])]
+    for node in owner.body:
+        if isinstance(node, ast.ClassDef):
+            _replace(node, made)
 
 
 def _drop_unread(module: ast.Module, written: set[str]) -> None:
     """Take out constants that were written into the tests and that nobody reads any more."""
-    read = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    read = {node.id for node in nodes(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     gone = written - read
 
     def stays(node: ast.stmt) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from practicum.verification.sentinels.literals import is_literal
+from practicum.verification.sentinels.pruning import nodes
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor
@@ -120,13 +121,16 @@ def column_of(rows: list[ast.expr], at: int | None) -> Rows:
 
 def module_constants(module: ast.Module) -> dict[str, ast.expr]:
     """Names that the module binds once, at its top, to a literal that nobody changes by name."""
-    bound = Counter(
-        node.id for node in ast.walk(module) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    )
-    return {
+    found = {
         target.id: statement.value
         for statement in module.body
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1
         for target in statement.targets
-        if isinstance(target, ast.Name) and bound[target.id] == 1
+        if isinstance(target, ast.Name)
     }
+    if not found:
+        return {}
+    bound = Counter(
+        node.id for node in nodes(module) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    )
+    return {name: value for name, value in found.items() if bound[name] == 1}
