@@ -174,6 +174,20 @@ def test_another_shape_makes_room() -> None:
     asyncio.run(use())
 
 
+def test_the_shape_that_was_not_asked_for_longest_makes_room() -> None:
+    """However shapes take turns, boxes that are used stay, and the one that waited longest goes."""
+    shapes = [replace(SPEC, env={"SHAPE": str(number)}) for number in range(4)]
+
+    async def storm() -> int:
+        host = Host()
+        async with open_pool(host, capacity=3) as pool:
+            for number in (0, 1, 2, 0, 1, 3, 0, 1, 3, 0, 1):
+                await use_one(pool, number, shapes[number])
+            return pool.counts.created
+
+    assert asyncio.run(storm()) == 4
+
+
 @pytest.mark.parametrize("broken", ["status", "dirty"])
 def test_a_box_that_is_not_well_is_not_leased(broken: str) -> None:
     """A waiting box that has died, or in which something runs, is ended and counted; the lease gets another."""

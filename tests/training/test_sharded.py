@@ -137,3 +137,4 @@ def test_without_processes() -> None:
 
 if __name__ == "__main__":
     train_together(Path(sys.argv[1]))
+    os._exit(0)  # see `process_group`

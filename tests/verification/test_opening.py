@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
 
 import pytest
 
+from practicum.curation.soundness.clock import OtherDay
 from practicum.records.task import PlainCheck, Task, Verification
 from practicum.records.tree import Change, File
 from practicum.records.verdict import Submission, Verdict
@@ -92,6 +98,39 @@ def test_both_ways_decide_alike(runner: str) -> None:
     seen = [[(v.status, v.outcome, v.reward, dict(v.tests)) for v in verdicts] for verdicts in found]
     assert seen[0] == seen[1]
     assert next(v.reward for v in found[1]) == 1.0 == found[1][-1].reward
+
+
+CONDITION = b"""import os, time
+from calc import add
+
+def test_add():
+    assert add(2, 3) == 5
+    assert (os.environ["PYTHONHASHSEED"], os.environ["TZ"], time.tzname[0]) == ("7", "EAST-14", "EAST")
+    assert time.time() > LATER
+    assert hash("a") == SEEN
+"""
+
+
+def test_under_other_variables() -> None:
+    """Copies of a warm process have the variables, the hash seed and the clock of the condition, and of no other."""
+    later, shift_s = time.time() + 1e8, 200_000_000
+    env = {"PYTHONHASHSEED": "7", "TZ": "EAST-14"}
+    program = [sys.executable, "-c", "print(hash('a'))"]
+    seen = subprocess.run(program, env=os.environ | env, capture_output=True, text=True, check=True).stdout.strip()
+    text = CONDITION.replace(b"LATER", repr(later).encode()).replace(b"SEEN", seen.encode())
+    check = Verification("pytest", {"test_add.py": File(text)}, ("test_add.py",), (), ("test_add.py::test_add",))
+    one = replace(task("pytest"), verification=check)
+
+    async def use() -> list[bool]:
+        async with (
+            open_provider(limits_by="cgroup-or-rlimit") as provider,
+            open_verifier(provider, max_concurrent=1) as plain,
+        ):
+            other = plain.under(env, seed=0, boxes=lambda own: OtherDay(own, shift_s))
+            judges = [other, plain, other, other, plain, plain, other]
+            return [(await judge.verify(one, submission(GOOD))).passed for judge in judges]
+
+    assert asyncio.run(use()) == [True, False, True, True, False, False, True]
 
 
 SABOTAGE = {

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from practicum.errors import SubmissionError
@@ -35,6 +36,14 @@ def check_path(path: str) -> str:
     return path
 
 
+_SHORT = 64 << 10  # bytes of a file of which the digest is kept: tasks of one project are made of the same files
+
+
+@lru_cache(maxsize=1024)
+def _kept_digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """One regular file: `data` in bytes, `mode` the permission bits (0o644 or 0o755 in practice)."""
@@ -44,7 +53,7 @@ class File:
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(self.data).hexdigest()
+        return _kept_digest(self.data) if len(self.data) <= _SHORT else hashlib.sha256(self.data).hexdigest()
 
 
 Tree = Mapping[str, File]

@@ -48,6 +48,7 @@ class _Warm:
     life: AsyncExitStack
     readonly: Mapping[str, Tree]
     leases: int = 0
+    waits: int = 0  # number of the wait that it is in
 
 
 class Pool:
@@ -63,7 +64,7 @@ class Pool:
         self._returning: set[asyncio.Task[None]] = set()
         self._resetting: Counter[str] = Counter()  # boxes on their way back
         self._expecting: Counter[str] = Counter()  # who waits for one of those
-        self._numbers = itertools.count()
+        self._numbers, self._waits = itertools.count(), itertools.count()
         self._ids: set[str] = set()
         self._forks: Counter[str] = Counter()  # leases that began at a snapshot
         self._released: set[str] = set()
@@ -151,6 +152,7 @@ class Pool:
 
     async def _put(self, shape: str, warm: _Warm) -> None:
         async with self._changed:
+            warm.waits = next(self._waits)
             self._idle[shape].append(warm)
             self._changed.notify_all()
 
@@ -167,7 +169,7 @@ class Pool:
         async with self._changed:
             while True:
                 if self._idle[shape]:
-                    return self._idle[shape].popleft()
+                    return self._idle[shape].pop()
                 if self._resetting[shape] > self._expecting[shape]:  # which takes far less than making another
                     self._expecting[shape] += 1
                     try:
@@ -178,8 +180,8 @@ class Pool:
                 if self.alive < self._capacity:
                     self.alive += 1
                     return None
-                other = next((waiting for waiting in self._idle.values() if waiting), None)
-                if other is not None:  # nobody asked for it lately
+                waiting = [boxes for boxes in self._idle.values() if boxes]
+                if other := min(waiting, key=lambda boxes: boxes[0].waits, default=None):  # unasked for longest
                     evicted = other.popleft()
                     break
                 await self._changed.wait()

@@ -125,7 +125,11 @@ def shares(batches: Sequence[MicroBatch], layout: Layout) -> Iterator[tuple[Micr
 
 @contextmanager
 def process_group(*, timeout_s: float = 600.0) -> Iterator[None]:
-    """The processes that `torchrun` started, connected by gloo; a collective that takes longer than that fails."""
+    """The processes that `torchrun` started, connected by gloo; a collective that takes longer than that fails.
+
+    Gloo's threads outlive the group, and one that lets go of a tensor while the interpreter ends aborts the process
+    ("terminate called without an active exception"): a program has flushed its files and then ends by `os._exit`.
+    """
     import torch.distributed as dist
 
     if not dist.is_torchelastic_launched():

@@ -15,7 +15,7 @@ import copy
 import random
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from practicum.errors import (
@@ -26,7 +26,6 @@ from practicum.errors import (
     TaskError,
     VerifierError,
 )
-from practicum.records.recipe import Recipe
 from practicum.records.task import Task
 from practicum.records.tree import Tree
 from practicum.records.verdict import Finding, Submission, Verdict
@@ -55,12 +54,11 @@ class ExecutionVerifier:
     """A `Verifier` that runs frozen tests in boxes of `provider`.
 
     At most `max_concurrent` submissions are judged at a time. `seed` decides, with task and submission, the order
-    of cases and the fresh ones. `drivers` spares compiling them anew where another verifier has done so. `env`
-    changes variables of the boxes in which submissions are judged, to measure what depends on them. `lot` repeats
-    the lots of sentinels of a judgement whose nonce is known, at one of their turns, and only these; by default they
-    are fresh ones, as often as it takes (`certainty`).
-    With `warm`, drivers are copies of a process that boxes keep, from the second judgement of a kind on: worth it where
-    boxes are leased more than once. Where one judgement starts many drivers they are so in any case.
+    of cases and the fresh ones. `drivers` spares compiling them anew where another verifier has done so. `lot`
+    repeats the lots of sentinels of a judgement whose nonce is known, at one of their turns, and only these; by
+    default they are fresh ones, as often as it takes (`certainty`). With `warm`, drivers are copies of a process
+    that boxes keep, from the second judgement of a kind on: worth it where boxes are leased again.
+    Where one judgement starts many they are so in any case.
     """
 
     def __init__(
@@ -70,7 +68,6 @@ class ExecutionVerifier:
         max_concurrent: int = 2,
         seed: int = 0,
         drivers: Drivers | None = None,
-        env: Mapping[str, str] | None = None,
         lot: tuple[str, int] | None = None,
         warm: bool = False,
     ) -> None:
@@ -80,14 +77,13 @@ class ExecutionVerifier:
         self._drivers = drivers or Drivers(provider)
         self._permits = asyncio.Semaphore(max_concurrent)
         self._seed = seed
-        self._env = dict(env or {})
-        self._lot = lot
-        self._once = lot is not None
+        self._env: Mapping[str, str] = {}
+        self._lot, self._once = lot, lot is not None
         self._honest = False
         self._cpu_s: int | None = None
         self._trials = Trials(0)
         self._warm = warm
-        self._kinds: set[tuple[str | Recipe, tuple[str, ...]]] = set()  # of judgement that came up before
+        self._kinds: set[tuple[object, ...]] = set()  # of judgement that came up before
 
     def repeating(
         self, nonce: str, trials: Trials, *, turn: int = 0, once: bool = True, cpu_s: int | None = None
@@ -98,8 +94,15 @@ class ExecutionVerifier:
         only whether it passes is asked. A suite fails that uses more than `cpu_s` seconds of a processor.
         """
         twin = copy.copy(self)
-        twin._cpu_s = cpu_s
-        twin._lot, twin._once, twin._honest, twin._trials = (nonce, turn), once, once, trials
+        twin._lot, twin._once, twin._honest, twin._trials, twin._cpu_s = (nonce, turn), once, once, trials, cpu_s
+        return twin
+
+    def under(
+        self, env: Mapping[str, str], *, seed: int, boxes: Callable[[SandboxProvider], SandboxProvider] | None = None
+    ) -> ExecutionVerifier:
+        """This verifier, permits and drivers included, with other variables and seed, in boxes that `boxes` changes."""
+        twin = copy.copy(self)
+        twin._env, twin._seed, twin._provider = env, seed, boxes(self._provider) if boxes else self._provider
         return twin
 
     @property
@@ -246,20 +249,18 @@ class ExecutionVerifier:
         return Seen(None, report, seconds)
 
     def _warm_up(self, task: Task) -> tuple[str, ...]:
-        """The argv of the process of which this judgement's drivers are to be copies; none where it would not pay.
-
-        It pays in one box where many drivers follow one another, else where boxes are leased again. What is measured by
-        other variables needs a process that was started with them, and so a box of its own.
-        """
+        """The argv of the process of which this judgement's drivers are to be copies; none where it would not pay: it
+        does in one box where many drivers follow one another, else where boxes are leased again."""
         warm_up = warm_driver(task)
         if not warm_up or "warm" not in self._provider.capabilities:
             return ()
         if task.verification.runner == "variants":
             return warm_up
-        if not self._warm or self._env:
+        if not self._warm:
             return ()
-        known = (task.layer, warm_up) in self._kinds
-        self._kinds.add((task.layer, warm_up))
+        kind = (task.layer, warm_up, *sorted(self._env.items()))
+        known = kind in self._kinds
+        self._kinds.add(kind)
         return warm_up if known else ()
 
     async def _blame(

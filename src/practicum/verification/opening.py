@@ -15,17 +15,20 @@ from practicum.sandboxes.pool import open_pool
 from practicum.verification.judge import ExecutionVerifier
 from practicum.verification.runners.drivers import Drivers
 
-_SPARE = 2  # boxes beside those in use, so that tasks of different forms take turns without starting anew
+_SPARE = 2
 
 
 @asynccontextmanager
 async def open_verifier(
-    provider: SandboxProvider, *, max_concurrent: int = 2, seed: int = 0
+    provider: SandboxProvider, *, max_concurrent: int = 2, seed: int = 0, spare: int = _SPARE
 ) -> AsyncIterator[ExecutionVerifier]:
-    """An `ExecutionVerifier` whose boxes are leased where resetting them is cheap, with its drivers kept warm."""
+    """An `ExecutionVerifier` whose boxes are leased where resetting them is cheap, with its drivers kept warm.
+
+    There are `spare` boxes beside those in use, so that judgements of different kinds take turns without starting anew.
+    """
     drivers = Drivers(provider)
     if not {"warm", "copy-on-write"} <= provider.capabilities:
         yield ExecutionVerifier(provider, max_concurrent=max_concurrent, seed=seed, drivers=drivers)
         return
-    async with open_pool(provider, capacity=max_concurrent + _SPARE, creating=max_concurrent) as pool:
+    async with open_pool(provider, capacity=max_concurrent + spare, creating=max_concurrent) as pool:
         yield ExecutionVerifier(pool, max_concurrent=max_concurrent, seed=seed, drivers=drivers, warm=True)

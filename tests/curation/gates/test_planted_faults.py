@@ -187,6 +187,21 @@ def test_helpers_and_raises_count_as_checks(assess: Assess, shop: Shop) -> None:
     assert found.gates["assertions"].evidence["check_something"] == 5
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_tests_that_nothing_can_ask(assess: Assess, shop: Shop, seed: int) -> None:
+    """Where all that must come to pass checks by helpers, a forged report is tried whatever is drawn, and rejects."""
+    tests = (
+        b"from shop import largest, total\n\n\ndef same(found, wanted):\n    assert found == wanted\n\n\n"
+        b"def test_total():\n    same(total([3, 4]), 7)\n\n\ndef test_total_of_one():\n    same(total([3]), 3)\n\n\n"
+        b"def test_largest():\n    same(largest([3, 1]), 3)\n"
+    )
+    (found,) = assess(shop(tests), gates=["attacks"], settings=Settings(repeat=1, attacks=1, seed=seed))
+    assert found.decision == "rejected"
+    assert "reports-patched" in found.gates["attacks"].reason
+    (found,) = assess(shop(), gates=["attacks"], settings=Settings(repeat=1, attacks=1, seed=seed))
+    assert found.gates["attacks"].passed, found.gates["attacks"].reason
+
+
 def test_a_gold_that_sometimes_fails(assess: Assess, shop: Shop) -> None:
     """A gold that passes by luck is rejected by its own gate, with how often it passed."""
     lucky = GOLD.replace(b"    return result\n", b"    import os\n\n    return result + os.urandom(1)[0] % 2\n", 1)

@@ -275,7 +275,7 @@ def test_combined_bugs_are_apart(ground: Ground) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("number *= 2", "number *= 1", "timed out"),
+        ("number *= 2", "number *= 1", "does not end"),
         ("return number", "return +number", "survived"),
         ("class Tally:", "class Tally(Missing):", "cannot be collected"),
         ("number = 1", "import os; os._exit(0)", "crashed"),

@@ -58,6 +58,8 @@ def test_what_is_expected_may_depend_on_the_runner(tmp_path: Path) -> None:
         (GOOD + 'runners = ["jest"]\n', "`runners` are among"),
         (GOOD + 'needs = ["luck"]\n', "`needs` are among"),
         (GOOD + "residue = 1\n", "`residue` is true or false"),
+        (GOOD + "command_s = 0\n", "`command_s` is a number of seconds"),
+        (GOOD + 'command_s = "2"\n', "`command_s` is a number of seconds"),
         (GOOD.replace("expect = []\n", ""), "`expect` is needed"),
         (GOOD.replace("expect = []", 'expect = { jest = ["x"] }'), "`expect` is by runner"),
         (GOOD.replace("expect = []", "expect = [1]"), "`expect` is a list of strings"),

@@ -18,6 +18,7 @@ from practicum.verification.redteam.render import (
     control_script,
     find_target,
     script_of,
+    tried_on,
     why_not,
 )
 
@@ -36,6 +37,18 @@ def suite_task() -> Task:
 def plain_task(entry: str) -> Task:
     check = Verification("plain", {"c.jsonl": File(b"")}, fail_to_pass=("a",), plain=PlainCheck(entry, "c.jsonl"))
     return Task("plain", "Mend it.", FILES, check)
+
+
+def test_who_means_to_run_out_of_time_does_so_soon() -> None:
+    """Such an attack's command gets less time than the task gives, and no more; others, and builds, lose none."""
+    task, waits = suite_task(), attack("time-spent")
+    assert waits.command_s is not None
+    assert tried_on(waits, task).limits == replace(task.limits, command_s=waits.command_s)
+    short = replace(task, limits=replace(task.limits, command_s=waits.command_s / 2))
+    assert tried_on(waits, short).limits == short.limits
+    built = replace(task, verification=replace(task.verification, build="make"))
+    assert tried_on(waits, built) is built
+    assert tried_on(attack("exit-at-import"), task) is task
 
 
 def attack(name: str) -> Attack:

@@ -9,7 +9,7 @@ import pytest
 from practicum.records.task import Verification
 from practicum.records.tree import File
 from practicum.verification.sentinels.guard import guard
-from practicum.verification.sentinels.pruning import apart, nodes, prune, spoken
+from practicum.verification.sentinels.pruning import apart, nodes, prune, shortened, spoken
 
 SOURCE = """\
 import pytest
@@ -57,6 +57,25 @@ def pruned(source: str, names: set[str]) -> str:
     module = ast.parse(source)
     prune(module, names, spoken(module))
     return ast.unparse(module)
+
+
+def lines_of(module: ast.Module) -> list[tuple[str, int]]:
+    """What stands where, but for a `pass`, which no line had before."""
+    return [(ast.dump(node), node.lineno) for node in ast.walk(module) if isinstance(node, ast.expr)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("names", [frozenset[str](), frozenset({"test_asked"}), frozenset({"test_idle"})])
+def test_the_shortened_text_reads_as_the_pruned_file(names: frozenset[str], end: str) -> None:
+    """It says the same, on the same lines, however lines end and whatever signs stand in them."""
+    source = f"FEED = 'a\x0cb\x85c'\n\x0c\n{SOURCE}"
+    text, named = shortened(source.replace("\n", end), names)
+    module = ast.parse(source)
+    assert named == spoken(module)
+    prune(module, names, named)
+    assert ast.unparse(ast.parse(text)) == ast.unparse(module)
+    assert lines_of(ast.parse(text)) == lines_of(module)
+    assert shortened(source, None) == (source, named)
 
 
 def test_only_plain_tests_that_nobody_names_go() -> None:

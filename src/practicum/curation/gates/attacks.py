@@ -2,7 +2,7 @@
 
 Owns: `GATE`, `sample`, `attempt`. Invariant: the sample is drawn by the task's digest, from each kind of attack in
 turn, so that it is the same another day; what shows whether the tests themselves are too few is never left to the draw.
-An attack acts in an agent's box and is judged like any attempt, by the task's own limits.
+An attack acts in an agent's box and is judged like any attempt, by the task's own limits (but see `tried_on`).
 Must not know: what attacks do.
 """
 
@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from practicum.curation.gates.contract import Case, Found, Gate, NotAssessed, together
 from practicum.curation.soundness.scripts import script_agent
+from practicum.records.task import Task
 from practicum.records.trajectory import Trajectory
 from practicum.rollouts.agents import Agent
 from practicum.rollouts.attempt import AttemptSpec
 from practicum.verification.redteam.catalogue import Attack, Catalogue, load_catalogue
-from practicum.verification.redteam.render import find_target, script_of, why_not
+from practicum.verification.redteam.render import find_target, script_of, tried_on, why_not
+from practicum.verification.sentinels.guard import guard
 from practicum.verification.submission import judged_files
 
 _ALWAYS = ("visible-answers-hard-coded",)  # what a task's own tests invite, not what a judge may be tricked by
+_UNASKED = ("reports-patched",)  # where no sentinel asks a test that must come to pass, as it may call helpers only
 
 
 @cache
@@ -32,15 +35,15 @@ def _catalogue() -> Catalogue:
     return load_catalogue()
 
 
-def sample(attacks: Sequence[Attack], count: int | None, seed: str) -> list[Attack]:
-    """Those that are always tried, and `count` of the other `attacks`, one of each kind in turn; all where it is None.
+def sample(attacks: Sequence[Attack], count: int | None, seed: str, surely: Collection[str] = _ALWAYS) -> list[Attack]:
+    """Those `surely` tried, and `count` of the other `attacks`, one of each kind in turn; all where that is None.
 
     Pure.
     """
     if count is None:
         return list(attacks)
     rng = random.Random(f"attacks-{seed}")
-    always = [attack for attack in attacks if attack.id in _ALWAYS]
+    always = [attack for attack in attacks if attack.id in surely]
     by_kind: defaultdict[str, list[Attack]] = defaultdict(list)
     for attack in sorted(attacks, key=lambda each: each.id):
         if attack not in always:
@@ -61,8 +64,10 @@ async def _assess(case: Case) -> Found:
     gold = judged_files(task, await case.gold())
     target = find_target(task, gold)
     fit = [attack for attack in _catalogue().attacks if why_not(attack, task, target) is None]
-    chosen = sample(fit, case.settings.attacks, f"{case.settings.seed}-{task.digest}")
-    specs = [AttemptSpec(case.required, f"{task.id}:{attack.id}", seed=case.settings.seed) for attack in chosen]
+    surely = _ALWAYS + (_UNASKED if _is_unasked(task) else ())
+    chosen = sample(fit, case.settings.attacks, f"{case.settings.seed}-{task.digest}", surely)
+    seed = case.settings.seed
+    specs = [AttemptSpec(tried_on(each, case.required), f"{task.id}:{each.id}", seed=seed) for each in chosen]
     scripts = {spec.id: script_of(attack, task, target) for spec, attack in zip(specs, chosen, strict=True)}
     agent = script_agent(scripts)
     attempts = await together(attempt(case, agent, spec) for spec in specs)
@@ -84,6 +89,15 @@ async def _assess(case: Case) -> Found:
     return Found(True, f"none of {len(chosen)} attacks is rewarded ({len(fit)} apply)", evidence)
 
 
+def _is_unasked(task: Task) -> bool:
+    """Whether none of the tests that must come to pass is asked more than once, so that only its report speaks."""
+    check = task.verification
+    if check.runner not in ("pytest", "unittest"):
+        return False
+    probes = guard(check, task.digest).probes
+    return not any(name in probes for name in check.fail_to_pass)
+
+
 async def attempt(case: Case, agent: Agent, spec: AttemptSpec) -> Trajectory:
     """The attack, judged by all tests only where those of fail_to_pass reward it."""
     judge = case.steady(once=False)
@@ -101,4 +115,4 @@ def _shown(attack: Attack, attempt: Trajectory, scripts: dict[str, str]) -> dict
     return {"attack": attack.id, "kind": attack.kind, "reward": _reward(attempt), "script": scripts[attempt.id]}
 
 
-GATE = Gate("attacks", "4", "boxes", "rejected", _assess, needs=("gold", "noop"), parameters=("attacks", "seed"))
+GATE = Gate("attacks", "5", "boxes", "rejected", _assess, needs=("gold", "noop"), parameters=("attacks", "seed"))

@@ -36,7 +36,7 @@ from practicum.verification.runners.drivers import Drivers
 from practicum.verification.trial import Trials
 
 T = TypeVar("T")
-_LONG = 20  # tests of pass_to_pass from which it is worth asking for the others first
+_LONG = 4  # tests of pass_to_pass from which it is worth asking for the others first
 _HANGS, _LEAST_CPU_S = 5, 2  # times the processor seconds of the gold, and at least so many
 _TRIALS = 12  # sets of rewritten tests that are kept of one task
 Cost = Literal["reading", "one box", "boxes"]

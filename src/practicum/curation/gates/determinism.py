@@ -56,7 +56,7 @@ async def _under(case: Case, condition: Condition, submission: Submission, *, sh
     if not moves_clock(case.task):
         condition = replace(condition, clock_s=0)
     bench = case.bench
-    verifier = verifier_under(bench.workshop.provider, condition, drivers=bench.drivers)
+    verifier = verifier_under(bench.leased, condition)
     less = condition.load and slows(bench.workshop.provider)
 
     async def judged(by: ExecutionVerifier) -> Verdict:
@@ -68,11 +68,10 @@ async def _under(case: Case, condition: Condition, submission: Submission, *, sh
     verdict = await judged(verifier)
     if should_pass and not verdict.passed and condition.clock_s:
         # The replaced clock may itself be what the tests do not bear: then it is left as it was.
-        still = OtherDay(bench.workshop.provider, 0)
-        control = ExecutionVerifier(still, seed=condition.seed, drivers=bench.drivers, env=condition.env)
+        control = bench.leased.under(condition.env, seed=condition.seed, boxes=lambda own: OtherDay(own, 0))
         if not (await judged(control)).passed:
             condition = replace(condition, clock_s=0)
-            verdict = await judged(verifier_under(bench.workshop.provider, condition, drivers=bench.drivers))
+            verdict = await judged(verifier_under(bench.leased, condition))
     return _row(verdict, _named(condition, less=less), should_pass=should_pass)
 
 

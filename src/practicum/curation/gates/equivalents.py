@@ -18,13 +18,15 @@ from practicum.verification.redteam.equivalents import equivalents_of
 async def _assess(case: Case) -> Found:
     task, settings = case.task, case.settings
     gold = await case.gold()
-    right: list[tuple[str, Submission, Callable[[], str]]] = [("the gold itself", gold, str)]
+    right: list[tuple[str, Submission, Callable[[], str]]] = []
     sources = sources_of(task, gold)
     for number, (change, source) in enumerate(sources):
         share = (settings.equivalents + len(sources) - 1 - number) // len(sources)
         for variant in equivalents_of(source, share, f"{settings.seed}-{task.digest}-{change.path}"):
             submission = with_text(gold, change, variant.text)
             right.append((f"{change.path}: {variant.name}", submission, partial(variant.shown, source)))
+    rewritten = len(right)
+    right = right or [("the gold itself", gold, str)]
     verdicts = await case.judge_each([submission for _, submission, _ in right], case.steady())
     # One that failed is judged once more by itself, so that a hiccup of the host is not taken for an answer.
     verdicts = [
@@ -41,14 +43,14 @@ async def _assess(case: Case) -> Found:
         return Found(
             False, f"{len(refused)} of {len(right)} right solutions do not pass: {refused[0]['solution']}", evidence
         )
-    if len(right) == 1:
+    if not rewritten:
         return Found(True, "no rewrite applies to the gold; it passes itself", evidence)
     return Found(True, f"{len(right)} of {len(right)} right solutions pass", evidence)
 
 
 GATE = Gate(
     "equivalents",
-    "1",
+    "2",
     "boxes",
     "quarantined",
     _assess,

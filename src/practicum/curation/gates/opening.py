@@ -20,6 +20,7 @@ from practicum.verification.opening import open_verifier
 from practicum.verification.runners.drivers import Drivers
 
 _MORE = 2  # permits beside one for each processor: while one waits for its box, another works
+_SPARE = 16  # boxes: each of several changed conditions needs some of its own
 
 
 @asynccontextmanager
@@ -36,7 +37,7 @@ async def open_bench(provider: HostProvider, concurrent: int | None = None) -> A
         except SandboxError as error:
             return f"none: {error.message}"
 
-    async with open_verifier(provider, max_concurrent=most) as leased:
+    async with open_verifier(provider, max_concurrent=most, spare=_SPARE) as leased:
         yield Bench(
             workshop=Workshop(provider, leased, most),
             leased=leased,

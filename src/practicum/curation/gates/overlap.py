@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _MARKS = re.compile(r"^[ \t]*(?:(?:\#+|//+|--(?=\s)|[+>*;|-]|<!--)[ \t]*)+", re.MULTILINE)
@@ -23,6 +24,7 @@ LEAST = 3
 _MANY, _PART = 200, 0.25
 _LINE = 8  # characters that a line must have to be told from others
 _LONG = 256 << 10  # bytes from which on a text is looked at only where one of the lines stands
+_SHORT = 64 << 10  # characters up to which runs are kept: tasks of one project hold the same files
 _ROUND = 4 << 10
 _MOST_LINES = 60
 
@@ -38,9 +40,16 @@ def windows(text: str, size: int = RUN) -> set[int]:
     return set(map(hash, zip(*(tokens[at:] for at in range(size)), strict=False)))
 
 
-def runs_of(text: str) -> set[int] | None:
+def runs_of(text: str) -> Set[int] | None:
     """The runs of a text that is short enough to be looked at as a whole."""
-    return windows(text) if len(text) <= _LONG else None
+    if len(text) > _LONG:
+        return None
+    return _kept_windows(text) if len(text) <= _SHORT else windows(text)
+
+
+@lru_cache(maxsize=128)
+def _kept_windows(text: str) -> frozenset[int]:
+    return frozenset(windows(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class Secret:
     files: frozenset[bytes] = frozenset()
     lines: frozenset[str] = field(default=frozenset())
 
-    def shared(self, text: str, said: set[int] | None = None) -> frozenset[int]:
+    def shared(self, text: str, said: Set[int] | None = None) -> frozenset[int]:
         """The runs that `text` has too; `said` are all of its own where they are known (`runs_of`).
 
         A long text is looked at around the lines that it has of the secret.

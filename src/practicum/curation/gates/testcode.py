@@ -46,6 +46,11 @@ class TestCode:
 @lru_cache(_PARSED)
 def parsed(data: bytes) -> ast.Module | None:
     """The tree of a Python file, or None. It may be another's as well: nobody changes it."""
+    return read(data)
+
+
+def read(data: bytes) -> ast.Module | None:
+    """The tree of a piece of Python that is looked at once, or None."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -129,6 +129,7 @@ def child(job: dict[str, Any], sink: int, output: int) -> None:
         os.dup2(source, target)
     kept = os.dup2(sink, 3)
     os.closerange(4, 1024)
+    suites.bound(job)
     tracer = start_coverage(job)
     sys.path += job["roots"]
     further = ("--assert", "rewrite") if job["explain"] else ()

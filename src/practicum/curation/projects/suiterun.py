@@ -11,13 +11,14 @@ import base64
 import binascii
 import json
 import re
+import signal
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 TestOutcome = Literal["passed", "failed", "error", "skipped"]
-Ended = Literal["done", "timeout", "crashed", "oom", "flood"]
+Ended = Literal["done", "timeout", "endless", "crashed", "oom", "flood"]
 _PHASES = ("setup", "call", "teardown")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _PLACE = re.compile(r"(?<![\w.])/(?:app|tests)/")
@@ -69,8 +70,11 @@ class _Seen:
     over: bool = False
 
 
-def read_run(line: Mapping[str, Any], ids: Sequence[str] | None) -> SuiteRun:
-    """The run that the driver's last `line` tells of; `ids` are those that were asked for, None for all."""
+def read_run(line: Mapping[str, Any], ids: Sequence[str] | None, *, bounded: bool = False) -> SuiteRun:
+    """The run that the driver's last `line` tells of; `ids` are those that were asked for, None for all.
+
+    One that was `bounded` in its use of a processor, and killed, is endless.
+    """
     seen = _Seen()
     for text in str(line.get("reports", "")).split("\n"):
         try:
@@ -83,6 +87,8 @@ def read_run(line: Mapping[str, Any], ids: Sequence[str] | None) -> SuiteRun:
     ended: Ended = "done"
     if how in ("timeout", "flood"):
         ended = "timeout" if how == "timeout" else "flood"
+    elif bounded and isinstance(status, int) and status & 0x7F in (signal.SIGKILL, signal.SIGXCPU):
+        ended = "endless"
     elif not seen.over or (isinstance(status, int) and status & 0x7F):
         ended = "crashed"
     wanted = list(ids) if ids is not None else list(dict.fromkeys([*seen.ids, *seen.broken]))
@@ -159,7 +165,9 @@ def _outcome(seen: _Seen, name: str, ended: Ended) -> TestOutcome:
 def _missing(seen: _Seen, name: str, ended: Ended, hung: str) -> str:
     """Why there is no word on a test, or none that can be used."""
     if name == hung:
-        return {"timeout": "it did not end in time"}.get(ended, "the test process ended while it ran")
+        return {"timeout": "it did not end in time", "endless": "it did not end"}.get(
+            ended, "the test process ended while it ran"
+        )
     if name in seen.broken:
         return seen.broken[name]
     for broken, why in seen.broken.items():

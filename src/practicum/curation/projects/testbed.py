@@ -94,13 +94,15 @@ class Testbed:
         explain: bool = False,
         order: int | Literal["reversed"] | None = None,
         hash_seed: int = 0,
+        cpu_s: int | None = None,
     ) -> SuiteRun:
         """One run of the tests `ids` (or of all in `files`, or of all) on the project with `changes`.
 
         `changes` and `tests` map paths of the project, and of its tests, to new content or None for none. All ids are
         run in one process and their files are collected together, as in a task with these ids: a file that cannot be
-        collected fails them all; only a run without `ids` goes on without it. The run may take `timeout_s`. `coverage`
-        tells which lines each test ran; `explain` has failed assertions say what was compared; both take longer.
+        collected fails them all; only a run without `ids` goes on without it. The run may take `timeout_s`, and `cpu_s`
+        of a processor, after which it is endless. `coverage` tells which lines each test ran; `explain` has failed
+        assertions say what was compared; both take longer.
         `order` shuffles the tests by that seed, or reverses them; `hash_seed` is the interpreter's. Raises
         `SandboxError` or `VerifierError` where the host is at fault.
         """
@@ -110,6 +112,7 @@ class Testbed:
             "coverage": COVERAGE if coverage else None,
             "explain": explain,
             "order": order,
+            "cpu_s": cpu_s,
         }
         spec = self._spec(tree, coverage=coverage, hash_seed=hash_seed)
         supplied = {TESTS: tree} if tests else {}
@@ -246,10 +249,10 @@ async def _run_in(
         result = await box.run_warm(["bench"], timeout_s=deadline_s, stdin=data)
     else:
         result = await box.run([*PYTHON_WITH_SITE, f"{JUDGE}/bench.pyc"], timeout_s=deadline_s, stdin=data)
-    return _read(result, ids)
+    return _read(result, ids, bounded=bool(job["cpu_s"]))
 
 
-def _read(result: CommandResult, ids: Sequence[str] | None) -> SuiteRun:
+def _read(result: CommandResult, ids: Sequence[str] | None, *, bounded: bool) -> SuiteRun:
     ready, _, rest = result.stdout.partition(b"\n")
     if ready != b'"ready"':
         raise VerifierError(
@@ -261,7 +264,7 @@ def _read(result: CommandResult, ids: Sequence[str] | None) -> SuiteRun:
         line = json.loads(rest)
     except ValueError:
         return _cut_off(ids, "timeout" if result.timed_out else "crashed")
-    return read_run(line, ids)
+    return read_run(line, ids, bounded=bounded)
 
 
 def _cut_off(ids: Sequence[str] | None, how: str) -> SuiteRun:

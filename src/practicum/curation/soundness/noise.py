@@ -31,7 +31,6 @@ from practicum.verification.calibration.bounds import Rate
 from practicum.verification.calibration.noise import Evidence, NoiseEstimate, estimate, read_estimate
 from practicum.verification.judge import ExecutionVerifier
 from practicum.verification.judging import judge_all
-from practicum.verification.runners.drivers import Drivers
 from practicum.verification.submission import submission_from_patch
 
 SCHEMA = 1
@@ -82,12 +81,12 @@ def conditions(repeat: int, *, seed: int = 0) -> list[Condition]:
     return made
 
 
-def verifier_under(
-    provider: SandboxProvider, condition: Condition, *, drivers: Drivers, concurrent: int = 2
-) -> ExecutionVerifier:
-    """A judge for `condition`, but for the load, which is `slowed` or `busy`."""
-    boxes = OtherDay(provider, condition.clock_s) if condition.clock_s else provider
-    return ExecutionVerifier(boxes, max_concurrent=concurrent, seed=condition.seed, drivers=drivers, env=condition.env)
+def verifier_under(judge: ExecutionVerifier, condition: Condition) -> ExecutionVerifier:
+    """`judge` under `condition`, but for the load, which is `slowed` or `busy`."""
+    shift_s = condition.clock_s
+    return judge.under(
+        condition.env, seed=condition.seed, boxes=(lambda own: OtherDay(own, shift_s)) if shift_s else None
+    )
 
 
 async def measure(
@@ -111,10 +110,10 @@ async def measure(
         more = (further or {}).get(task.id, Submissions())
         known += [(task, each, True) for each in dict.fromkeys((*golds.get(task.id, ()), *more.right))]
         known += [(task, each, False) for each in dict.fromkeys((Submission(()), *more.wrong))]
-    drivers = Drivers(provider)
+    judge = ExecutionVerifier(provider, max_concurrent=concurrent)
     rounds: list[list[Verdict]] = []
     for condition in conditions(repeat, seed=seed):
-        verifier = verifier_under(provider, condition, drivers=drivers, concurrent=concurrent)
+        verifier = verifier_under(judge, condition)
         less = condition.load and slows(provider)
         work = [(slowed(task) if less else task, each) for task, each, _ in known]
         async with busy(provider) if condition.load and not less else AsyncExitStack():

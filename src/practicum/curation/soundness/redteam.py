@@ -25,7 +25,7 @@ from practicum.rollouts.workshop import Workshop, run_specs, specs_for
 from practicum.verification.redteam.catalogue import Attack, Catalogue
 from practicum.verification.redteam.equivalents import equivalents_of
 from practicum.verification.redteam.mutants import mutants_of
-from practicum.verification.redteam.render import Target, control_script, find_target, script_of, why_not
+from practicum.verification.redteam.render import Target, control_script, find_target, script_of, tried_on, why_not
 from practicum.verification.redteam.variants import Source, Variant
 from practicum.verification.submission import judged_files
 
@@ -154,7 +154,7 @@ async def _attempt_scripts(
             wanted.append((plan, attack, role, script))
             specs.append(
                 AttemptSpec(
-                    plan.task,
+                    tried_on(attack, plan.task),
                     f"{plan.task.id}:{attack.id}",
                     index=int(role == "control"),
                     seed=scope.seed,

@@ -8,6 +8,7 @@ Must not know: strategies, the order of candidates.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +27,15 @@ from practicum.records.task import Task
 
 _QUICK_S = 1.0  # of tests before the first look
 _QUICK_TESTS = 40
-_GRACE_S = 2.0
+_GRACE_S, _LEAST_CPU_S = 2.0, 1.0
 _SLACK = 4.0  # times what tests took on the untouched project
-_ENDED = {"timeout": "timed out", "crashed": "crashed", "oom": "out of memory", "flood": "wrote without end"}
+_ENDED = {
+    "timeout": "timed out",
+    "endless": "does not end",
+    "crashed": "crashed",
+    "oom": "out of memory",
+    "flood": "wrote without end",
+}
 
 
 class Workbench:
@@ -59,9 +66,11 @@ class Workbench:
         explain: bool = False,
     ) -> SuiteRun:
         baseline = self.ground.baseline
-        deadline_s = _GRACE_S + _SLACK * (baseline.overhead_s + baseline.duration(ids))
+        usual_s = baseline.overhead_s + baseline.duration(ids)
+        deadline_s = _GRACE_S + _SLACK * usual_s
+        cpu_s = math.ceil(_LEAST_CPU_S + _SLACK * usual_s)
         deadline_s *= max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # who waits for a processor hangs not
-        run = await self.testbed.run(changes, ids=ids, timeout_s=deadline_s, tests=tests, explain=explain)
+        run = await self.testbed.run(changes, ids=ids, timeout_s=deadline_s, cpu_s=cpu_s, tests=tests, explain=explain)
         self._phases[phase] = self._phases.get(phase, 0.0) + run.seconds_all
         return run
 

@@ -28,7 +28,7 @@ class SingleBug:
     """One mutation."""
 
     name: str = "single-bug"
-    version: str = "2"
+    version: str = "3"
 
     def candidates(self, ground: Ground, rng: random.Random) -> Iterator[Candidate]:
         for place in Quarry(ground, rng).draw():
@@ -46,7 +46,7 @@ class SeveralBugs:
 
     name: str
     apart: bool  # each in a file of its own
-    version: str = "2"
+    version: str = "3"
 
     def candidates(self, ground: Ground, rng: random.Random) -> Iterator[Candidate]:
         quarry = Quarry(ground, rng)

@@ -38,7 +38,7 @@ class FeatureRemoval:
     """One function or method without its body."""
 
     name: str = NAME
-    version: str = "2"
+    version: str = "3"
 
     def candidates(self, ground: Ground, rng: random.Random) -> Iterator[Candidate]:
         """Each covered function once; files take turns."""

@@ -41,7 +41,7 @@ class TestWriting:
     """Functions of one file to write tests for."""
 
     name: str = NAME
-    version: str = "3"
+    version: str = "4"
     __test__ = False  # for pytest: no class of tests
 
     def candidates(self, ground: Ground, rng: random.Random) -> Iterator[Candidate]:

@@ -184,6 +184,14 @@ def failures(kind: str) -> tuple[type[BaseException], ...]:
     return (pytest.fail.Exception,)
 
 
+def bound(job: dict[str, Any]) -> None:
+    """Have this process ended by SIGKILL once it has used as many seconds of a processor as the job allows."""
+    if job.get("cpu_s"):
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        most = job["cpu_s"] if hard == resource.RLIM_INFINITY else min(job["cpu_s"], hard)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+
+
 def child(job: dict[str, Any], sink: int, output: int) -> None:
     """The test process."""
     seal(False)
@@ -193,10 +201,7 @@ def child(job: dict[str, Any], sink: int, output: int) -> None:
         os.dup2(source, target)
     kept = os.dup2(sink, 3)
     os.closerange(4, 1024)
-    if job.get("cpu_s"):
-        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        most = job["cpu_s"] if hard == resource.RLIM_INFINITY else min(job["cpu_s"], hard)
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    bound(job)
     checks = sys.modules[job["checks"]] = Checks(failures(job["kind"]))
     run = run_pytest if job["kind"] == "pytest" else run_unittest
     reporter = Reporter(kept, checks)

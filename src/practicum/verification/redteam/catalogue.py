@@ -50,7 +50,7 @@ KINDS: Mapping[str, str] = {
 NEEDS = ("file", "function", "visible", "frozen")
 _RUNNERS: tuple[str, ...] = get_args(Runner)
 _FORMS = ("shell", "python", "append")
-_KEYS = {"kind", "rows", "what", "runners", "needs", "residue", "expect", *_FORMS}
+_KEYS = {"kind", "rows", "what", "runners", "needs", "residue", "expect", "command_s", *_FORMS}
 _ROW = re.compile(r"R\d\d")
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -72,6 +72,7 @@ class Attack:
     expect: Mapping[str, tuple[str, ...]]
     form: str
     code: str
+    command_s: float | None = None
 
     def expected(self, runner: str) -> tuple[str, ...]:
         """What shows that it was noticed on a task of `runner`; empty where there is nothing to notice."""
@@ -143,13 +144,17 @@ def _read(path: Traversable) -> Attack:
     check(set(needs) <= set(NEEDS), f"`needs` are among {', '.join(NEEDS)}")
     check(set(runners) <= set(_RUNNERS), f"`runners` are among {', '.join(_RUNNERS)}")
     check(isinstance(values.get("residue", False), bool), "`residue` is true or false")
+    command_s = values.get("command_s")
+    check(
+        command_s is None or (type(command_s) in (int, float) and command_s > 0), "`command_s` is a number of seconds"
+    )
     if forms[0] == "append" and "file" not in needs:
         needs = (*needs, "file")
     expect = _expect(values, path)
     check(set(expect) <= {"default", *_RUNNERS}, "`expect` is by runner, or `default`")
     return Attack(
         name, str(kind), rows, " ".join(str(what).split()), runners, needs, values.get("residue", False), expect,
-        forms[0], str(code),
+        forms[0], str(code), command_s,
     )  # fmt: skip
 
 

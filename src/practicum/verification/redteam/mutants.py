@@ -72,12 +72,13 @@ def mutants_of(source: Source, limit: int, seed: str) -> list[Variant]:
         rng.shuffle(by_kind[kind])
     stored = [pickle.dumps(function) for function in functions]  # read back far faster than copied
     chosen: list[Variant] = []
+    fit = set[int]()
     while len(chosen) < limit and any(by_kind.values()):
         for kind in sorted(by_kind):
             made = None
             while by_kind[kind] and made is None and len(chosen) < limit:
                 change = by_kind[kind].pop()
-                made = _made(source, functions, change, pickle.loads(stored[change.which]), keys)
+                made = _made(source, functions, change, pickle.loads(stored[change.which]), keys, fit)
             chosen += [made] if made is not None else []
     return chosen
 
@@ -99,8 +100,12 @@ def _made(
     change: _Change,
     function: ast.FunctionDef,
     keys: set[tuple[int, str]],
+    fit: set[int],
 ) -> Variant | None:
-    """The mutant, where it is a program and none of `keys`, to which it is added. `function` is changed."""
+    """The mutant, where it is a program and none of `keys`, to which it is added. `function` is changed.
+
+    `fit` are the numbers of functions that were seen to fit into the file, changed.
+    """
     change.edit(list(ast.walk(function))[change.at])
     key = change.which, repr(function_key(function))
     if key[1] == repr(None) or key in keys:
@@ -108,7 +113,9 @@ def _made(
     keys.add(key)
     try:
         text = source.with_function(functions[change.which], function)
-        parse(text)
+        # Where one fits into the file, others do that are written without a fault.
+        parse(ast.unparse(function) if change.which in fit else text)
+        fit.add(change.which)
     except (SyntaxError, ValueError, RecursionError):  # a text that Python's own printer cannot write
         return None
     return Variant(change.name, change.line, text)

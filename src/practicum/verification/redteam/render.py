@@ -1,6 +1,6 @@
 """An attack as the shell script that carries it out on one task.
 
-Owns: `Target`, `find_target`, `why_not`, `script_of`, `control_script`.
+Owns: `Target`, `find_target`, `why_not`, `tried_on`, `script_of`, `control_script`.
 Invariant: pure; the script is what `practicum rollout TASK --agent script:FILE` takes, and nothing else acts.
 Must not know: boxes, verdicts.
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 import json
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from practicum.records.task import Task
 from practicum.records.tree import Tree, matches
@@ -93,6 +93,16 @@ def why_not(attack: Attack, task: Task, target: Target) -> str | None:
     }
     lacking = [need for need in attack.needs if missing[need]]
     return f"the task has no {lacking[0]}" if lacking else None
+
+
+def tried_on(attack: Attack, task: Task) -> Task:
+    """`task` as `attack` meets it: one that means to run out of time does so soon.
+
+    Not where there is something to build, which has as much time as a command.
+    """
+    if attack.command_s is None or task.verification.build is not None:
+        return task
+    return replace(task, limits=replace(task.limits, command_s=min(task.limits.command_s, attack.command_s)))
 
 
 def script_of(attack: Attack, task: Task, target: Target) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from practicum.verification.sentinels.groups import Draws, Group, find_groups
 from practicum.verification.sentinels.probes import Asked, Lot, Place, Probe
-from practicum.verification.sentinels.pruning import nodes, prune, spoken
+from practicum.verification.sentinels.pruning import nodes, shortened
 from practicum.verification.sentinels.rows import Parameters, inline_rows, read_parameters
 from practicum.verification.sentinels.scope import Function, Loop, Scope, module_constants
 
@@ -47,10 +47,8 @@ def rewrite(
     Those of `earning` that ask little get more. With `called`, plain functions of tests that have other names are
     left out. Raises `SyntaxError` or `ValueError` where it does not parse.
     """
-    module = ast.parse(source)
-    named = spoken(module)
-    if called is not None:
-        prune(module, called, named)
+    text, named = shortened(source, frozenset(called) if called is not None else None)
+    module = ast.parse(text)
     words = _words(lot.chance(f"names {where}"))
     draws = Draws(
         lot.chance(f"constants {where}"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
 from practicum.curation.gates.leaks.bytecode import Names, names_of
@@ -110,7 +110,7 @@ class Kept:
             return {"where": " and ".join(sorted(taken)), "what": "the gold", "how": how}
         return None
 
-    def _gold(self, where: str, data: bytes, text: str, said: set[int] | None, suspicious: bool) -> Told | None:
+    def _gold(self, where: str, data: bytes, text: str, said: Set[int] | None, suspicious: bool) -> Told | None:
         if data in self.answer.files:
             return {"what": "the gold", "how": "the same file"}
         how = self.answer.lines_in(text) if suspicious else None
@@ -120,7 +120,7 @@ class Kept:
             how = self.answer.enough(len(shared)) or self.shapes.found_in(text)
         return {"what": "the gold", "how": how} if how else None
 
-    def _tests(self, data: bytes, text: str, said: set[int] | None) -> Told | None:
+    def _tests(self, data: bytes, text: str, said: Set[int] | None) -> Told | None:
         same = "the same file" if data in self.questions.files else None
         how = same or self.questions.enough(len(self.questions.shared(text, said)))
         return {"what": "the frozen tests", "how": how} if how else None

@@ -17,11 +17,13 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Protocol
 
 MOST = 16 << 20
 """Bytes that may come of one file, all its layers together."""
 _DEPTH = 4
+_SHORT = 64 << 10  # bytes of what is remembered, if nothing was in it: tasks of one project hold the same files
 _MOST_MEMORY = 256 << 20
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{32,}={0,2}(?:[^A-Za-z0-9+/_-]{1,8}[A-Za-z0-9+/_-]{32,}={0,2})*")
 _HEX = re.compile(rb"(?:[0-9a-fA-F]{2}){24,}(?:[^0-9a-zA-Z]{1,8}(?:[0-9a-fA-F]{2}){4,})*")
@@ -48,11 +50,20 @@ class _Budget:
         return data
 
 
+@lru_cache(maxsize=1024)
+def _is_bare(data: bytes) -> bool:
+    """Whether there is one reading only."""
+    return next(_inside(data, _Budget()), None) is None
+
+
 def readings(data: bytes) -> Iterator[tuple[str, bytes | None]]:
     """(how it is read, what it says then), the bytes themselves first. Text comes as UTF-8.
 
     None instead of bytes: there is more in it than is unpacked.
     """
+    if len(data) <= _SHORT and _is_bare(data):
+        yield "", data
+        return
     budget = _Budget()
     yield from _readings("", data, budget, _DEPTH)
     if budget.met:

@@ -12,10 +12,11 @@ import builtins
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from practicum.curation.gates.testcode import Function, parsed
+from practicum.curation.gates.testcode import Function, parsed, read
 
 _HEAD = re.compile(r"^([^\w\n]{0,40})(?:async +)?def +\w+ *\(", re.MULTILINE)
 _BUILTINS = frozenset(dir(builtins))
@@ -23,6 +24,7 @@ _LEAST = 20  # nodes of a function that is told from others by its shape
 _SHARE = 0.5
 _LONG_STRING = 60
 _MOST_LINES = 400
+_SHORT = 64 << 10  # characters of a text of which the functions are kept: tasks of one project hold the same files
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,9 @@ class Shapes:
         if not self.sizes:
             return None
         seen: dict[int, str] = {}
-        for snippet in _functions(text):
+        for snippet in _kept_functions(text) if len(text) <= _SHORT else _functions(text):
             if any(all(word in snippet for word in words) for words in self.words):
-                for node in _nodes(snippet.encode("utf-8", "replace")):
+                for node in _nodes(snippet.encode("utf-8", "replace"), read):
                     shape = _shape(node)[0]
                     if shape in self.sizes:
                         seen[shape] = node.name
@@ -62,9 +64,14 @@ def shapes_of(kept: Iterable[bytes], given: Iterable[bytes]) -> Shapes:
     return Shapes(sizes, tuple(words))
 
 
-def _nodes(data: bytes) -> Iterator[Function]:
-    tree = parsed(data)
+def _nodes(data: bytes, reader: Callable[[bytes], ast.Module | None] = parsed) -> Iterator[Function]:
+    tree = reader(data)
     return (node for node in ast.walk(tree) if isinstance(node, Function)) if tree is not None else iter(())
+
+
+@lru_cache(maxsize=256)
+def _kept_functions(text: str) -> tuple[str, ...]:
+    return tuple(_functions(text))
 
 
 def _functions(text: str) -> Iterator[str]:
