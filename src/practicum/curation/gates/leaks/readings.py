@@ -52,8 +52,9 @@ class _Budget:
 
 @lru_cache(maxsize=1024)
 def _is_bare(data: bytes) -> bool:
-    """Whether there is one reading only."""
-    return next(_inside(data, _Budget()), None) is None
+    """Whether there is one reading only, and no limit was met in looking for others."""
+    budget = _Budget()
+    return next(_inside(data, budget), None) is None and not budget.met
 
 
 def readings(data: bytes) -> Iterator[tuple[str, bytes | None]]:
